@@ -1,0 +1,1 @@
+//! Core Cluster API kinds, conditions and contract accessors.

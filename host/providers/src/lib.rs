@@ -1,0 +1,1 @@
+//! Reconciles provider kinds by calling WebAssembly components.

@@ -1,0 +1,1 @@
+//! Gate, apply, queue and cache: observed state in, a plan out, one executor.

@@ -1,0 +1,1 @@
+//! Runs provider components: engine, limits, capabilities.

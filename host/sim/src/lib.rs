@@ -1,0 +1,1 @@
+//! Simulated container engine and Kubernetes nodes.

@@ -1,0 +1,1 @@
+//! Cluster API provider docker-infra as a WebAssembly component.

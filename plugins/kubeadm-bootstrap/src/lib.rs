@@ -1,0 +1,1 @@
+//! Cluster API provider kubeadm-bootstrap as a WebAssembly component.

@@ -1,0 +1,1 @@
+//! Cluster API provider kubeadm-control-plane as a WebAssembly component.

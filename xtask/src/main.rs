@@ -1,0 +1,2 @@
+//! capwasm
+fn main() {}
