@@ -1,0 +1,29 @@
+//! `cargo xtask bench`: the figures of `docs/performance.md`.
+
+use crate::{build, setup, shell};
+use anyhow::Result;
+use clap::Args;
+use std::process::Command;
+
+/// Options of `cargo xtask bench`.
+#[derive(Args)]
+pub struct Options {
+    /// Numbers of single-node clusters to provision on the simulator.
+    #[arg(long, value_delimiter = ',', default_value = "1,10,100")]
+    clusters: Vec<usize>,
+    /// Leave out the cost of a provider call.
+    #[arg(long)]
+    no_calls: bool,
+}
+
+/// Builds in release and measures.
+pub fn run(options: &Options) -> Result<()> {
+    setup::wasm_target()?;
+    build::everything()?;
+    if !options.no_calls {
+        shell::run(build::cargo().args(["bench", "--package", "capwasm-runtime", "--bench", "call"]))?;
+    }
+    shell::run(build::cargo().args(["build", "--release", "--package", "capwasm-tests", "--bin", "scale"]))?;
+    let counts: Vec<String> = options.clusters.iter().map(usize::to_string).collect();
+    shell::run(Command::new(build::target().join("release/scale")).arg(build::target().join("release/capwasm")).args(counts))
+}

@@ -1,0 +1,67 @@
+//! Building the host and the providers.
+
+use crate::shell;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The bundled providers: package name, and name of the component.
+pub const PLUGINS: [&str; 3] = ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane"];
+
+/// The repository.
+pub fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_path_buf()
+}
+
+/// `cargo`, as the one that runs this.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// The folder that cargo builds into.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// `target/release/{capwasm,capwasm-node}` and `target/plugins/*.wasm`.
+pub fn everything() -> Result<()> {
+    plugins()?;
+    shell::run(cargo().args(["build", "--release", "--package", "capwasm", "--package", "capwasm-sim", "--bins"]))?;
+    for name in ["capwasm", "capwasm-node"] {
+        let file = target().join("release").join(name);
+        eprintln!("{}  {}", file.display(), size(&file)?);
+    }
+    Ok(())
+}
+
+/// The providers as components. They are built in a folder of their own: another profile and another target than the
+/// host's would otherwise wait for its lock.
+pub fn plugins() -> Result<()> {
+    let build = target().join("plugins-build");
+    let mut command = cargo();
+    command.args(["build", "--profile", "plugin", "--target", "wasm32-wasip2", "--target-dir"]).arg(&build);
+    for name in PLUGINS {
+        command.args(["--package", name]);
+    }
+    shell::run(&mut command)?;
+    let folder = target().join("plugins");
+    std::fs::create_dir_all(&folder).with_context(|| format!("unable to make {}", folder.display()))?;
+    for name in PLUGINS {
+        let built = build.join("wasm32-wasip2/plugin").join(format!("{}.wasm", name.replace('-', "_")));
+        let file = folder.join(format!("{name}.wasm"));
+        // Written beside and renamed: a running host that watches the folder never sees half a file.
+        let part = folder.join(format!(".{name}.wasm.part"));
+        std::fs::copy(&built, &part).with_context(|| format!("unable to copy {}", built.display()))?;
+        std::fs::rename(&part, &file).with_context(|| format!("unable to write {}", file.display()))?;
+        eprintln!("{}  {}", file.display(), size(&file)?);
+    }
+    Ok(())
+}
+
+fn size(file: &Path) -> Result<String> {
+    let bytes = std::fs::metadata(file).with_context(|| format!("unable to read {}", file.display()))?.len();
+    Ok(format!("{:.2} MB", bytes as f64 / 1e6))
+}

@@ -1,0 +1,76 @@
+//! What a machine needs: the WebAssembly target always; a Docker engine and kubectl for the tests that use them.
+
+use crate::{docker, shell};
+use anyhow::{Result, bail};
+use clap::Args;
+use std::process::Command;
+
+/// Options of `cargo xtask setup`.
+#[derive(Args)]
+pub struct Options {
+    /// Only say what is missing.
+    #[arg(long)]
+    pub no_install: bool,
+}
+
+/// What this machine offers to the tests.
+#[derive(Debug)]
+pub struct Machine {
+    /// A Docker engine answers.
+    pub docker: bool,
+    /// kubectl is on PATH and new enough (1.29).
+    pub kubectl: bool,
+}
+
+/// Sets the machine up as far as it may, and tells what there is.
+pub fn run(options: &Options) -> Result<Machine> {
+    wasm_target()?;
+    let may_install = !options.no_install && is_root() && shell::on_path("apt-get");
+    if !kubectl() && may_install {
+        install_kubectl();
+    }
+    if !docker::answers() && may_install {
+        docker::install_and_start();
+    }
+    let machine = Machine { docker: docker::answers(), kubectl: kubectl() };
+    for (there, what, package) in [
+        (machine.docker, "a Docker engine", "docker.io and iptables, then `dockerd`"),
+        (machine.kubectl, "kubectl 1.29 or newer", "Debian 13's `kubectl`, or one from the Kubernetes project"),
+    ] {
+        if !there {
+            eprintln!("MISSING: {what}. The tests that need it will not run. Install {package}.");
+        }
+    }
+    Ok(machine)
+}
+
+/// `rustup target add wasm32-wasip2`, when it is not there.
+pub fn wasm_target() -> Result<()> {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
+    let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_owned();
+    if std::path::Path::new(&sysroot).join("lib/rustlib/wasm32-wasip2/lib").is_dir() {
+        return Ok(());
+    }
+    if !shell::on_path("rustup") {
+        bail!("the target wasm32-wasip2 is missing and there is no rustup: install the target's standard library for this rustc");
+    }
+    shell::run(Command::new("rustup").args(["target", "add", "wasm32-wasip2"]))
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout.starts_with(b"0"))
+}
+
+/// Whether there is a kubectl that speaks to today's servers.
+fn kubectl() -> bool {
+    let Ok(out) = Command::new("kubectl").args(["version", "--client"]).output() else { return false };
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let minor = text.split("v1.").nth(1).and_then(|rest| rest.split('.').next()).and_then(|minor| minor.parse::<u32>().ok());
+    minor.is_some_and(|minor| minor >= 29)
+}
+
+/// Debian's own package where it is new enough; a failure is told by what is missing afterwards.
+fn install_kubectl() {
+    let _ = shell::status(Command::new("apt-get").args(["update", "-q"]));
+    let _ = shell::status(Command::new("apt-get").args(["install", "-y", "-q", "--no-install-recommends", "kubectl"]));
+}
