@@ -1,0 +1,359 @@
+//! One watch per kind per process. Kinds are added at run time, by the first read.
+//!
+//! What is kept of an object is its encoded bytes (without managedFields) and the few fields that are indexed; parsed
+//! JSON costs several times its bytes and exists only while somebody holds it. Secrets and CRDs are kept as metadata
+//! only: the data of a Secret is read live, and schemas are big.
+//!
+//! A cache also answers the question that keeps decisions sound, whether it [has caught up](Cache::caught_up) with
+//! what was written.
+
+mod discovery;
+mod request;
+mod store;
+mod watch;
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub use self::discovery::{crd_kind, event_kind, node_kind, secret_kind};
+pub(crate) use self::request::Requests;
+use self::{discovery::Discovery, store::Store, watch::Watch};
+use crate::{
+    interests::Interests,
+    kind::{Kind, Source},
+    selector::Selector,
+};
+
+/// How long a read waits for a new watch's first list.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a live read may take.
+const LIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a cache may lag behind a write before it lists anew.
+const LAG_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Why a read has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The server does not know the kind (at that version).
+    #[error("the server does not know kind {kind} of {group_version:?}")]
+    UnknownKind {
+        /// The group, or the group and version, asked for.
+        group_version: String,
+        /// The kind asked for.
+        kind: String,
+    },
+    /// The server could not be asked which kinds it knows.
+    #[error("unable to discover the kinds of {group:?}")]
+    Discover {
+        /// The group asked for.
+        group: String,
+        /// Why.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The watch of a kind has not delivered its first list in time.
+    #[error("{kind} objects cannot be watched yet: {problem}")]
+    NotSynced {
+        /// The kind.
+        kind: Kind,
+        /// The last error of the watch.
+        problem: String,
+    },
+    /// A live read failed.
+    #[error("unable to read {what}")]
+    Read {
+        /// The object or list asked for.
+        what: String,
+        /// Why.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// A live read took too long.
+    #[error("no answer in time for {what}")]
+    Slow {
+        /// The object or list asked for.
+        what: String,
+    },
+    /// An object in the cache is not JSON, which the watch has made sure of.
+    #[error("unable to decode a cached object")]
+    Decode(#[source] serde_json::Error),
+}
+
+impl CacheError {
+    /// Whether trying again may help because the server could not be reached or did not answer in time.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Discover { source, .. } | Self::Read { source, .. } => match &**source {
+                kube::Error::Api(status) => status.code == 429 || status.code >= 500,
+                _ => true,
+            },
+            Self::NotSynced { .. } | Self::Slow { .. } => true,
+            Self::UnknownKind { .. } | Self::Decode(_) => false,
+        }
+    }
+}
+
+/// A write that a cache has to show before its key may run again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Where.
+    pub source: Source,
+    /// The kind written.
+    pub kind: Kind,
+    /// Namespace; empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// What to wait for.
+    pub mark: Mark,
+}
+
+/// What shows that a cache has seen a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It has seen this resourceVersion of the kind, or a later one.
+    Version(u64),
+    /// It does not hold the object with this uid any more.
+    Gone(Arc<str>),
+}
+
+/// What is cached at all.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope {
+    /// Every kind that is read.
+    Everything,
+    /// These kinds (group, kind) only; others are read live, and a read of them wakes nobody.
+    Only(&'static [(&'static str, &'static str)]),
+}
+
+/// The objects of one API server. Cheap to clone; the watches end with the last clone.
+#[derive(Clone)]
+pub struct Cache(Arc<Inner>);
+
+struct Inner {
+    source: Source,
+    scope: Scope,
+    interests: Arc<Interests>,
+    requests: Requests,
+    discovery: Discovery,
+    watches: RwLock<HashMap<Kind, Arc<Watch>>>,
+    shutdown: CancellationToken,
+    _end_watches: DropGuard,
+}
+
+impl Cache {
+    /// An empty cache of everything that will be read from `client`. Several caches share one [`Interests`].
+    pub fn new(client: kube::Client, source: Source, interests: Arc<Interests>) -> Self {
+        Self::scoped(client, source, interests, Scope::Everything)
+    }
+
+    /// An empty cache of the kinds in `scope`.
+    pub fn scoped(client: kube::Client, source: Source, interests: Arc<Interests>, scope: Scope) -> Self {
+        let shutdown = CancellationToken::new();
+        Self(Arc::new(Inner {
+            source,
+            scope,
+            interests,
+            discovery: Discovery::new(client.clone()),
+            requests: Requests::new(client),
+            watches: RwLock::default(),
+            _end_watches: shutdown.clone().drop_guard(),
+            shutdown,
+        }))
+    }
+
+    /// The API server it shows.
+    pub fn source(&self) -> &Source {
+        &self.0.source
+    }
+
+    /// The client it reads with.
+    pub fn client(&self) -> &kube::Client {
+        self.0.requests.client()
+    }
+
+    /// Who is told about changes.
+    pub fn interests(&self) -> &Arc<Interests> {
+        &self.0.interests
+    }
+
+    /// The kind at the server's preferred version (the highest that it serves).
+    ///
+    /// # Errors
+    /// When the server does not know the kind, or cannot be asked.
+    pub async fn kind(&self, group: &str, kind: &str) -> Result<Kind, CacheError> {
+        self.0.discovery.find(group, None, kind).await
+    }
+
+    /// The kind at this version.
+    ///
+    /// # Errors
+    /// When the server does not know the kind at this version, or cannot be asked.
+    pub async fn kind_at(&self, api_version: &str, kind: &str) -> Result<Kind, CacheError> {
+        let (group, version) = crate::kind::split_api_version(api_version);
+        self.0.discovery.find(group, Some(version), kind).await
+    }
+
+    /// Whether reads of this kind are answered from a watch.
+    pub fn watches(&self, kind: &Kind) -> bool {
+        match self.0.scope {
+            Scope::Everything => true,
+            Scope::Only(kinds) => kinds.iter().any(|(group, name)| kind.is(group, name)),
+        }
+    }
+
+    /// How many kinds are watched.
+    pub fn watch_count(&self) -> usize {
+        self.0.watches.read().len()
+    }
+
+    /// How many objects are held, and in how many encoded bytes.
+    pub fn size(&self) -> (usize, usize) {
+        let watches = self.0.watches.read();
+        watches.values().map(|watch| watch.store().size()).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// Starts watching the kind, without waiting for it.
+    pub fn start(&self, kind: &Kind) {
+        self.watch(kind);
+    }
+
+    /// Starts watching the kind and waits until its first list is here.
+    ///
+    /// # Errors
+    /// When that takes too long.
+    pub async fn synced(&self, kind: &Kind) -> Result<(), CacheError> {
+        self.synced_store(kind).await.map(drop)
+    }
+
+    /// An object; live when the kind is not cached.
+    ///
+    /// # Errors
+    /// When the cache cannot be filled in time, or the live read fails.
+    pub async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Arc<Value>>, CacheError> {
+        if !self.watches(kind) {
+            return Ok(self.get_live(kind, namespace, name).await?.map(Arc::new));
+        }
+        let entry = self.synced_store(kind).await?.get(scope_of(kind, namespace), name);
+        entry.map(|entry| entry.object()).transpose().map_err(CacheError::Decode)
+    }
+
+    /// Objects in the order of namespace and name; live when the kind is not cached.
+    ///
+    /// # Errors
+    /// When the cache cannot be filled in time, or the live read fails.
+    pub async fn list(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Result<Vec<Arc<Value>>, CacheError> {
+        let namespace = namespace.filter(|namespace| kind.namespaced && !namespace.is_empty());
+        if !self.watches(kind) {
+            return self.list_live(kind, namespace, selector).await;
+        }
+        let entries = self.synced_store(kind).await?.list(namespace, selector);
+        entries.iter().map(|entry| entry.object().map_err(CacheError::Decode)).collect()
+    }
+
+    /// An object straight from the server, without managedFields.
+    ///
+    /// # Errors
+    /// When the server cannot be asked or does not answer within ten seconds.
+    pub async fn get_live(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Value>, CacheError> {
+        let what = || format!("{kind} {namespace}/{name}");
+        let read = self.0.requests.get(kind, namespace, name);
+        match tokio::time::timeout(LIVE_TIMEOUT, read).await {
+            Ok(Ok(object)) => Ok(object),
+            Ok(Err(source)) => Err(CacheError::Read { what: what(), source: Box::new(source) }),
+            Err(_) => Err(CacheError::Slow { what: what() }),
+        }
+    }
+
+    /// A list straight from the server, without managedFields.
+    ///
+    /// # Errors
+    /// When the server cannot be asked or does not answer within ten seconds.
+    pub async fn list_live(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Result<Vec<Arc<Value>>, CacheError> {
+        let what = || format!("the list of {kind} in {:?} with {selector}", namespace.unwrap_or("all namespaces"));
+        let labels = selector.to_string();
+        let read = self.0.requests.list(kind, namespace.unwrap_or_default(), &labels);
+        match tokio::time::timeout(LIVE_TIMEOUT, read).await {
+            Ok(Ok(objects)) => {
+                Ok(objects.into_iter().filter(|object| selector.matches_object(object)).map(Arc::new).collect())
+            }
+            Ok(Err(source)) => Err(CacheError::Read { what: what(), source: Box::new(source) }),
+            Err(_) => Err(CacheError::Slow { what: what() }),
+        }
+    }
+
+    /// Returns once the cache shows all of `written`, which must be of its source. A watch that lags too far behind is
+    /// replaced by a fresh, consistent list, so a lost watch cannot block a key, and no key decides on what is older
+    /// than its own writes. Kinds that nobody watches are not waited for.
+    pub async fn caught_up(&self, written: &[Written]) {
+        for one in written {
+            let Some(watch) = self.0.watches.read().get(&one.kind).cloned() else { continue };
+            let mut waiting = match &one.mark {
+                Mark::Version(version) => watch.store().reached(*version),
+                Mark::Gone(uid) => watch.store().gone(scope_of(&one.kind, &one.namespace), &one.name, uid),
+            };
+            loop {
+                let Some(receiver) = &mut waiting else { break };
+                match tokio::time::timeout(LAG_TIMEOUT, receiver).await {
+                    Ok(_) => break,
+                    Err(_) => {
+                        tracing::warn!(kind = %one.kind, namespace = one.namespace, name = one.name, mark = ?one.mark,
+                            "the watch lags behind a write, listing anew");
+                        watch.relist(&one.mark);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the cache knows of an object without parsing it: uid, resourceVersion, and whether it is being deleted.
+    /// `None` also while the kind is not watched.
+    pub(crate) fn known(&self, kind: &Kind, namespace: &str, name: &str) -> Option<(Arc<str>, u64, bool)> {
+        let watch = self.0.watches.read().get(kind).cloned()?;
+        let entry = watch.store().get(scope_of(kind, namespace), name)?;
+        Some((entry.uid.clone(), entry.version, entry.deleting))
+    }
+
+    /// Namespace and name of every cached object of the kind.
+    pub(crate) fn names(&self, kind: &Kind) -> Vec<(Arc<str>, Arc<str>)> {
+        self.0.watches.read().get(kind).map(|watch| watch.store().names()).unwrap_or_default()
+    }
+
+    async fn synced_store(&self, kind: &Kind) -> Result<Arc<Store>, CacheError> {
+        let watch = self.watch(kind);
+        match tokio::time::timeout(SYNC_TIMEOUT, watch.synced()).await {
+            Ok(()) => Ok(watch.store().clone()),
+            Err(_) => Err(CacheError::NotSynced { kind: kind.clone(), problem: watch.problem() }),
+        }
+    }
+
+    fn watch(&self, kind: &Kind) -> Arc<Watch> {
+        if let Some(watch) = self.0.watches.read().get(kind) {
+            return watch.clone();
+        }
+        let mut watches = self.0.watches.write();
+        let start = || {
+            let store = Arc::new(Store::new(self.0.source.clone(), kind.clone(), self.0.interests.clone()));
+            Arc::new(Watch::start(self.client().clone(), store, self.0.shutdown.child_token()))
+        };
+        watches.entry(kind.clone()).or_insert_with(start).clone()
+    }
+}
+
+/// The namespace under which objects of the kind are kept.
+fn scope_of<'a>(kind: &Kind, namespace: &'a str) -> &'a str {
+    if kind.namespaced { namespace } else { "" }
+}

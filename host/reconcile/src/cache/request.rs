@@ -1,0 +1,146 @@
+//! Requests on JSON objects, by kind. kube's own typed and dynamic APIs split an object into parts first.
+
+use kube::{
+    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams},
+    core::Request,
+};
+use serde_json::Value;
+
+use crate::kind::Kind;
+
+/// A client, and the few requests that are made with it.
+#[derive(Clone)]
+pub(crate) struct Requests {
+    client: kube::Client,
+}
+
+impl Requests {
+    pub(crate) fn new(client: kube::Client) -> Self {
+        Self { client }
+    }
+
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    /// The object, or `None` when it is not there.
+    pub(crate) async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Value>, kube::Error> {
+        let request = collection(kind, namespace).get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+        match self.client.request::<Value>(request).await {
+            Ok(mut object) => {
+                complete(kind, &mut object);
+                Ok(Some(object))
+            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All objects that the selector selects, page by page.
+    pub(crate) async fn list(&self, kind: &Kind, namespace: &str, labels: &str) -> Result<Vec<Value>, kube::Error> {
+        let mut parameters = ListParams::default().limit(500);
+        if !labels.is_empty() {
+            parameters = parameters.labels(labels);
+        }
+        let mut objects = Vec::new();
+        loop {
+            let request = collection(kind, namespace).list(&parameters).map_err(kube::Error::BuildRequest)?;
+            let mut page = self.client.request::<Value>(request).await?;
+            let token = page.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or_default().to_owned();
+            if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
+                objects.extend(items.into_iter().map(|mut object| {
+                    complete(kind, &mut object);
+                    object
+                }));
+            }
+            if token.is_empty() {
+                return Ok(objects);
+            }
+            parameters = parameters.continue_token(&token);
+        }
+    }
+
+    pub(crate) async fn create(&self, kind: &Kind, namespace: &str, object: &Value) -> Result<Value, kube::Error> {
+        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        let request = collection(kind, namespace)
+            .create(&PostParams::default(), body)
+            .map_err(kube::Error::BuildRequest)?;
+        self.client.request(request).await
+    }
+
+    pub(crate) async fn create_subresource(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        subresource: &str,
+        object: &Value,
+    ) -> Result<Value, kube::Error> {
+        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        let request = collection(kind, namespace)
+            .create_subresource(subresource, name, &PostParams::default(), body)
+            .map_err(kube::Error::BuildRequest)?;
+        self.client.request(request).await
+    }
+
+    pub(crate) async fn merge(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        subresource: Option<&str>,
+        patch: &Value,
+    ) -> Result<Value, kube::Error> {
+        let (collection, parameters, patch) =
+            (collection(kind, namespace), PatchParams::default(), Patch::Merge(patch));
+        let request = match subresource {
+            Some(subresource) => collection.patch_subresource(subresource, name, &parameters, &patch),
+            None => collection.patch(name, &parameters, &patch),
+        };
+        self.client.request(request.map_err(kube::Error::BuildRequest)?).await
+    }
+
+    pub(crate) async fn apply(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        manager: &str,
+        force: bool,
+        object: &Value,
+    ) -> Result<Value, kube::Error> {
+        let mut parameters = PatchParams::apply(manager);
+        parameters.force = force;
+        let request = collection(kind, namespace)
+            .patch(name, &parameters, &Patch::Apply(object))
+            .map_err(kube::Error::BuildRequest)?;
+        self.client.request(request).await
+    }
+
+    /// The deleted object, or a Status when it is gone at once.
+    pub(crate) async fn delete(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        parameters: &DeleteParams,
+    ) -> Result<Value, kube::Error> {
+        let request = collection(kind, namespace).delete(name, parameters).map_err(kube::Error::BuildRequest)?;
+        self.client.request(request).await
+    }
+}
+
+fn collection(kind: &Kind, namespace: &str) -> Request {
+    Request::new(kind.path(namespace, None))
+}
+
+/// Lists of built-in kinds leave apiVersion and kind out of their items; managedFields interest nobody here.
+pub(super) fn complete(kind: &Kind, object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
+        fields.insert("kind".to_owned(), Value::String(kind.kind.to_string()));
+        if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+    }
+}

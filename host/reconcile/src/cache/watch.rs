@@ -1,0 +1,223 @@
+//! Keeps a [`Store`] in step with the server.
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use kube::{
+    Api, Resource,
+    core::{ApiResource, DynamicResourceScope, ObjectMeta, PartialObjectMeta},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Error, Event},
+    },
+};
+use parking_lot::Mutex;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Mark,
+    store::{Listing, Store},
+};
+use crate::kind::Kind;
+
+/// A server that takes the parameters of a streaming list for noise never ends it; after this time we list instead.
+const STREAMING_LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One kind's watch, running in its own task.
+pub(super) struct Watch {
+    store: Arc<Store>,
+    synced: watch::Receiver<bool>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    problem: Mutex<String>,
+    relist: Notify,
+    /// A version that a list begun now is known to include.
+    floor: Mutex<u64>,
+}
+
+impl Watch {
+    pub(super) fn start(client: kube::Client, store: Arc<Store>, shutdown: CancellationToken) -> Self {
+        let (sender, synced) = watch::channel(false);
+        let shared = Arc::new(Shared::default());
+        let (task_store, task_shared) = (store.clone(), shared.clone());
+        tokio::spawn(async move {
+            let resource = task_store.kind().api_resource();
+            let follow = async {
+                if metadata_only(task_store.kind()) {
+                    let api = Api::<PartialObjectMeta>::all_with(client, &resource);
+                    follow(api, |object| serde_json::to_value(object).unwrap_or_default(), &task_store, &task_shared, &sender)
+                        .await;
+                } else {
+                    let api = Api::<Watched>::all_with(client, &resource);
+                    follow(api, |object| object.object, &task_store, &task_shared, &sender).await;
+                }
+            };
+            // `None` means shut down; following never ends by itself.
+            shutdown.run_until_cancelled(follow).await;
+        });
+        Self { store, synced, shared }
+    }
+
+    pub(super) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Returns once the first list is complete.
+    pub(super) async fn synced(&self) {
+        // The sender goes only with the task, on shutdown: then nothing will come, and the caller's timeout says so.
+        if self.synced.clone().wait_for(|synced| *synced).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The last error, empty when there was none.
+    pub(super) fn problem(&self) -> String {
+        self.shared.problem.lock().clone()
+    }
+
+    /// Drops the running watch for a fresh list, which is known to include `mark`.
+    pub(super) fn relist(&self, mark: &Mark) {
+        if let Mark::Version(version) = mark {
+            let mut floor = self.shared.floor.lock();
+            *floor = (*floor).max(*version);
+        }
+        self.shared.relist.notify_one();
+    }
+}
+
+/// Secrets would keep key material in memory, CRDs megabytes of schemas.
+fn metadata_only(kind: &Kind) -> bool {
+    kind.is("", "Secret") || kind.is("apiextensions.k8s.io", "CustomResourceDefinition")
+}
+
+/// How the current stream got its first objects.
+#[derive(Clone, Copy, PartialEq)]
+enum Begin {
+    /// A list sent as watch events: cheap on the server, may be a little old.
+    Streaming,
+    /// A list in pages, consistent.
+    Pages,
+}
+
+async fn follow<K>(api: Api<K>, value: fn(K) -> Value, store: &Store, shared: &Shared, synced: &watch::Sender<bool>)
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut begin = Begin::Streaming;
+    loop {
+        let config = match begin {
+            Begin::Streaming => watcher::Config::default().streaming_lists(),
+            Begin::Pages => watcher::Config::default(),
+        };
+        let floor = *shared.floor.lock();
+        let mut stream = std::pin::pin!(watcher::watcher(api.clone(), config).default_backoff());
+        let mut listing = None;
+        let mut complete = false;
+        loop {
+            let patience = async {
+                if complete || begin == Begin::Pages || listing.is_none() {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(STREAMING_LIST_TIMEOUT).await;
+            };
+            let event = tokio::select! {
+                event = stream.next() => event,
+                () = shared.relist.notified() => {
+                    begin = Begin::Pages;
+                    break;
+                }
+                () = patience => {
+                    tracing::info!(kind = %store.kind(), "the server does not end its streaming list, listing in pages");
+                    begin = Begin::Pages;
+                    break;
+                }
+            };
+            match event {
+                Some(Ok(Event::Init)) => listing = Some(Listing::default()),
+                Some(Ok(Event::InitApply(object))) => {
+                    store.apply_listed(listing.get_or_insert_default(), value(object));
+                }
+                Some(Ok(Event::InitDone)) => {
+                    // Only a consistent list proves anything about versions that it does not show.
+                    let at_least = if begin == Begin::Pages { floor } else { 0 };
+                    store.finish(listing.take().unwrap_or_default(), at_least);
+                    complete = true;
+                    shared.problem.lock().clear();
+                    synced.send_replace(true);
+                }
+                Some(Ok(Event::Apply(object))) => store.apply(value(object)),
+                Some(Ok(Event::Delete(object))) => store.delete(&value(object)),
+                Some(Err(error)) => {
+                    tracing::debug!(kind = %store.kind(), %error, "watch failed, trying again");
+                    *shared.problem.lock() = error.to_string();
+                    if begin == Begin::Streaming && !complete && refuses_streaming(&error) {
+                        begin = Begin::Pages;
+                        break;
+                    }
+                }
+                None => break,
+            }
+        }
+    }
+}
+
+/// Servers without streaming lists refuse its parameters as invalid.
+fn refuses_streaming(error: &Error) -> bool {
+    matches!(error, Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 400 | 406 | 422))
+}
+
+/// An object as it came, with just enough taken out for kube's watcher to follow it.
+#[derive(Clone, Debug)]
+struct Watched {
+    metadata: ObjectMeta,
+    object: Value,
+}
+
+impl<'de> Deserialize<'de> for Watched {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = Value::deserialize(deserializer)?;
+        let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
+        let metadata = ObjectMeta {
+            name: text("name"),
+            namespace: text("namespace"),
+            resource_version: text("resourceVersion"),
+            ..ObjectMeta::default()
+        };
+        Ok(Self { metadata, object })
+    }
+}
+
+impl Resource for Watched {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        resource.kind.as_str().into()
+    }
+
+    fn group(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        resource.group.as_str().into()
+    }
+
+    fn version(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        resource.version.as_str().into()
+    }
+
+    fn plural(resource: &ApiResource) -> std::borrow::Cow<'_, str> {
+        resource.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}

@@ -1,0 +1,1 @@
+//! What never runs at the same time.

@@ -1,0 +1,140 @@
+//! What one pass reads. Every read is remembered, of absent objects too, and wakes the key when its answer may change.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{
+    cache::{Cache, CacheError},
+    interests::{Interest, Interests, Reading, Token},
+    kind::Kind,
+    selector::Selector,
+};
+
+/// The reads of one pass of one key. Cheap to clone; all clones belong to the same pass.
+#[derive(Clone)]
+pub struct View {
+    cache: Cache,
+    pass: Option<(Arc<Interests>, Reading)>,
+}
+
+impl View {
+    /// The reads of a pass that began as `reading`.
+    pub fn new(cache: &Cache, interests: &Arc<Interests>, reading: Reading) -> Self {
+        Self { cache: cache.clone(), pass: Some((interests.clone(), reading)) }
+    }
+
+    /// Reads that nobody remembers: for tools and tests.
+    pub fn unremembered(cache: &Cache) -> Self {
+        Self { cache: cache.clone(), pass: None }
+    }
+
+    /// The same pass reading from another cluster's cache.
+    #[must_use]
+    pub fn in_source(&self, cache: &Cache) -> Self {
+        Self { cache: cache.clone(), pass: self.pass.clone() }
+    }
+
+    /// The cache behind this view.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// The kind at the server's preferred version. An unknown kind wakes the key when a CRD changes.
+    ///
+    /// # Errors
+    /// When the server does not know the kind, or cannot be asked.
+    pub async fn kind(&self, group: &str, kind: &str) -> Result<Kind, CacheError> {
+        self.or_wait_for_crd(self.cache.kind(group, kind).await)
+    }
+
+    /// The kind at this version.
+    ///
+    /// # Errors
+    /// When the server does not know the kind at this version, or cannot be asked.
+    pub async fn kind_at(&self, api_version: &str, kind: &str) -> Result<Kind, CacheError> {
+        self.or_wait_for_crd(self.cache.kind_at(api_version, kind).await)
+    }
+
+    /// An object from the cache. Kinds that are cached as metadata only (Secrets, CRDs) have just that.
+    ///
+    /// # Errors
+    /// When the cache cannot be filled in time.
+    pub async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Arc<Value>>, CacheError> {
+        self.remember_object(kind, namespace, name);
+        self.cache.get(kind, namespace, name).await
+    }
+
+    /// Objects from the cache, in the order of namespace and name.
+    ///
+    /// # Errors
+    /// When the cache cannot be filled in time.
+    pub async fn list(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Result<Vec<Arc<Value>>, CacheError> {
+        if self.cache.watches(kind) {
+            self.remember(Interest::Listing {
+                source: self.cache.source().clone(),
+                kind: kind.clone(),
+                namespace: namespace.map(Arc::from),
+                selector: selector.clone(),
+            });
+        }
+        self.cache.list(kind, namespace, selector).await
+    }
+
+    /// An object straight from the server: for the data of Secrets, and where the cache's delay matters. The key is
+    /// woken when the object changes, if its kind is cached at all.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn get_live(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Value>, CacheError> {
+        if self.cache.watches(kind) {
+            self.remember_object(kind, namespace, name);
+            // Started first, so that no change after the read goes unseen.
+            self.cache.synced(kind).await?;
+        }
+        self.cache.get_live(kind, namespace, name).await
+    }
+
+    /// Remembers something that is no object; [`Interests::fire`] wakes the key.
+    pub fn note(&self, token: Token) {
+        self.remember(Interest::Token(token));
+    }
+
+    fn remember_object(&self, kind: &Kind, namespace: &str, name: &str) {
+        if self.cache.watches(kind) {
+            self.remember(Interest::Object {
+                source: self.cache.source().clone(),
+                kind: kind.clone(),
+                namespace: if kind.namespaced { namespace.into() } else { "".into() },
+                name: name.into(),
+            });
+        }
+    }
+
+    fn or_wait_for_crd(&self, found: Result<Kind, CacheError>) -> Result<Kind, CacheError> {
+        if let Err(CacheError::UnknownKind { .. }) = &found {
+            let crds = crate::cache::crd_kind();
+            if self.cache.watches(&crds) {
+                self.remember(Interest::Listing {
+                    source: self.cache.source().clone(),
+                    kind: crds.clone(),
+                    namespace: None,
+                    selector: Selector::everything(),
+                });
+                self.cache.start(&crds);
+            }
+        }
+        found
+    }
+
+    fn remember(&self, interest: Interest) {
+        if let Some((interests, reading)) = &self.pass {
+            interests.note(*reading, interest);
+        }
+    }
+}
