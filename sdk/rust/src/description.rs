@@ -1,0 +1,167 @@
+//! Builds the [`Descriptor`] of a provider.
+
+use capwasm_api::descriptor::{Descriptor, ExclusiveBy, KindDescriptor, KindPattern, Role, Wants};
+use serde_json::Value;
+
+/// Version of the WIT package that this SDK speaks.
+pub const CONTRACT: &str = "0.1";
+
+/// A descriptor in the making: what the provider serves and what it wants to be granted.
+///
+/// ```
+/// use capwasm_sdk::{Description, Kind, api::descriptor::Role};
+///
+/// let crd = r#"{"spec": {"group": "infra.example.org", "names": {"kind": "Box"}, "versions": [{"name": "v1"}]}}"#;
+/// let descriptor = Description::new("boxes", "0.1.0")
+///     .kind(Kind::new(Role::InfrastructureMachine, crd).finalizer("box.infra.example.org").own("spec.providerID"))
+///     .origin("https://boxes.example.org")
+///     .workload_reads("", "Node")
+///     .build();
+/// assert_eq!((descriptor.kinds[0].kind.as_str(), descriptor.kinds[0].version.as_str()), ("Box", "v1"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Description(Descriptor);
+
+/// One served kind in the making. Group, kind and version come from its CustomResourceDefinition.
+#[derive(Clone, Debug)]
+pub struct Kind(KindDescriptor);
+
+impl Kind {
+    /// `crd` is the definition as JSON, normally embedded with `include_str!`.
+    ///
+    /// # Panics
+    /// When `crd` is not JSON. It is part of the component, so that this shows in the provider's first test.
+    #[allow(
+        clippy::panic,
+        reason = "a provider with a broken CRD inside cannot describe itself; the host reports the trap"
+    )]
+    pub fn new(role: Role, crd: &str) -> Kind {
+        let crd: Value = serde_json::from_str(crd)
+            .unwrap_or_else(|error| panic!("unable to parse the CRD: {error}"));
+        let text = |pointer: &str| {
+            crd.pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        Kind(KindDescriptor {
+            role,
+            group: text("/spec/group"),
+            kind: text("/spec/names/kind"),
+            version: text("/spec/versions/0/name"),
+            finalizers: Vec::new(),
+            own: Vec::new(),
+            exclusive_by: ExclusiveBy::Object,
+            crd,
+        })
+    }
+
+    /// A finalizer; the first is the provider's own, others are taken over from earlier owners.
+    #[must_use]
+    pub fn finalizer(mut self, name: &str) -> Kind {
+        self.0.finalizers.push(name.to_owned());
+        self
+    }
+
+    /// A path outside of status that the provider sets itself: `spec.providerID`.
+    #[must_use]
+    pub fn own(mut self, path: &str) -> Kind {
+        self.0.own.push(path.to_owned());
+        self
+    }
+
+    /// One call at a time for all objects of this kind in one cluster.
+    #[must_use]
+    pub fn exclusive_by_cluster(mut self) -> Kind {
+        self.0.exclusive_by = ExclusiveBy::Cluster;
+        self
+    }
+}
+
+impl Description {
+    /// `name` is a DNS label, `version` the provider's own.
+    pub fn new(name: &str, version: &str) -> Description {
+        Description(Descriptor {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            contract: CONTRACT.to_owned(),
+            kinds: Vec::new(),
+            wants: Wants::default(),
+        })
+    }
+
+    /// Serves a kind.
+    #[must_use]
+    pub fn kind(mut self, kind: Kind) -> Description {
+        self.0.kinds.push(kind.0);
+        self
+    }
+
+    /// Wants a named HTTP endpoint.
+    #[must_use]
+    pub fn endpoint(mut self, name: &str) -> Description {
+        self.0.wants.endpoints.push(name.to_owned());
+        self
+    }
+
+    /// Wants an HTTP origin.
+    #[must_use]
+    pub fn origin(mut self, origin: &str) -> Description {
+        self.0.wants.origins.push(origin.to_owned());
+        self
+    }
+
+    /// Reads a kind of the management cluster; `*` is every kind of the group.
+    #[must_use]
+    pub fn reads(mut self, group: &str, kind: &str) -> Description {
+        self.0.wants.reads.push(pattern(group, kind));
+        self
+    }
+
+    /// Creates, patches or deletes a kind of the management cluster.
+    #[must_use]
+    pub fn writes(mut self, group: &str, kind: &str) -> Description {
+        self.0.wants.writes.push(pattern(group, kind));
+        self
+    }
+
+    /// Reads a kind of the workload cluster.
+    #[must_use]
+    pub fn workload_reads(mut self, group: &str, kind: &str) -> Description {
+        self.0.wants.workload_reads.push(pattern(group, kind));
+        self
+    }
+
+    /// Creates, patches or deletes a kind of the workload cluster.
+    #[must_use]
+    pub fn workload_writes(mut self, group: &str, kind: &str) -> Description {
+        self.0.wants.workload_writes.push(pattern(group, kind));
+        self
+    }
+
+    /// Reads Secrets of the object's namespace by name; `*` matches any part.
+    #[must_use]
+    pub fn secret(mut self, name: &str) -> Description {
+        self.0.wants.secrets.push(name.to_owned());
+        self
+    }
+
+    /// Wants keys and certificates.
+    #[must_use]
+    pub fn pki(mut self) -> Description {
+        self.0.wants.pki = true;
+        self
+    }
+
+    /// The descriptor.
+    pub fn build(self) -> Descriptor {
+        self.0
+    }
+}
+
+fn pattern(group: &str, kind: &str) -> KindPattern {
+    KindPattern {
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+    }
+}

@@ -1,0 +1,152 @@
+//! The roles' exports: decode the object, run the provider, hand over the outcome, encode the answer.
+
+use std::marker::PhantomData;
+
+use serde_json::Value;
+
+use super::bindings::{
+    bootstrap, control_plane, descriptor, imported::types, infrastructure_cluster,
+    infrastructure_machine,
+};
+use super::imports::{Imports, deliver};
+use crate::host::Host;
+use crate::problem::{Fault, Problem};
+use crate::provider::{
+    Bootstrap, Context, ControlPlane, Endpoint, InfrastructureCluster, InfrastructureMachine,
+    Provider,
+};
+
+/// Runs one role function; the outcome is handed over whatever it returned.
+fn run<R>(
+    host: &dyn Host,
+    object: &str,
+    function: impl FnOnce(&mut Context<'_>, &Value) -> Result<R, Problem>,
+) -> Result<R, types::Problem> {
+    let object: Value = serde_json::from_str(object).map_err(|error| {
+        problem(Problem::invalid(
+            "MalformedObject",
+            format!("the object is not JSON: {error}"),
+        ))
+    })?;
+    let mut cx = Context::new(host);
+    let result = function(&mut cx, &object);
+    deliver(&cx.out);
+    result.map_err(problem)
+}
+
+fn problem(problem: Problem) -> types::Problem {
+    types::Problem {
+        fault: match problem.fault {
+            Fault::Waiting => types::Fault::Waiting,
+            Fault::Transient => types::Fault::Transient,
+            Fault::Invalid => types::Fault::Invalid,
+            Fault::Terminal => types::Fault::Terminal,
+            Fault::Unsupported => types::Fault::Unsupported,
+        },
+        reason: problem.reason,
+        message: problem.message,
+        retry_after_ms: problem
+            .retry_after
+            .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+    }
+}
+
+fn endpoint(endpoint: Endpoint) -> types::Endpoint {
+    types::Endpoint {
+        host: endpoint.host,
+        port: endpoint.port,
+    }
+}
+
+/// What the macros export: a provider behind the exports of its roles.
+pub struct Guest<T>(PhantomData<T>);
+
+const INFRASTRUCTURE: Imports<true, false> = Imports;
+const KEYS: Imports<false, true> = Imports;
+
+impl<T: Provider> descriptor::Guest for Guest<T> {
+    /// The same bytes every time: maps of `serde_json` are ordered by key.
+    fn describe() -> String {
+        serde_json::json!(T::describe()).to_string()
+    }
+}
+
+impl<T: InfrastructureCluster> infrastructure_cluster::Guest for Guest<T> {
+    fn provision(object: String) -> Result<infrastructure_cluster::Cluster, types::Problem> {
+        let answer = run(&INFRASTRUCTURE, &object, T::provision)?;
+        Ok(infrastructure_cluster::Cluster {
+            provisioned: answer.provisioned,
+            endpoint: answer.endpoint.map(endpoint),
+            failure_domains: answer
+                .failure_domains
+                .into_iter()
+                .map(|domain| types::FailureDomain {
+                    name: domain.name,
+                    control_plane: domain.control_plane,
+                    attributes: domain.attributes,
+                })
+                .collect(),
+        })
+    }
+
+    fn deprovision(object: String) -> Result<bool, types::Problem> {
+        run(&INFRASTRUCTURE, &object, T::deprovision)
+    }
+}
+
+impl<T: InfrastructureMachine> infrastructure_machine::Guest for Guest<T> {
+    fn provision(object: String) -> Result<infrastructure_machine::Machine, types::Problem> {
+        let answer = run(&INFRASTRUCTURE, &object, T::provision)?;
+        Ok(infrastructure_machine::Machine {
+            provisioned: answer.provisioned,
+            provider_id: answer.provider_id,
+            addresses: answer
+                .addresses
+                .into_iter()
+                .map(|address| types::Address {
+                    kind: address.kind.as_str().to_owned(),
+                    value: address.value,
+                })
+                .collect(),
+            failure_domain: answer.failure_domain,
+        })
+    }
+
+    fn deprovision(object: String) -> Result<bool, types::Problem> {
+        run(&INFRASTRUCTURE, &object, T::deprovision)
+    }
+}
+
+impl<T: Bootstrap> bootstrap::Guest for Guest<T> {
+    fn generate(object: String) -> Result<Option<bootstrap::BootstrapData>, types::Problem> {
+        let data = run(&KEYS, &object, T::generate)?;
+        Ok(data.map(|data| bootstrap::BootstrapData {
+            format: data.format.as_str().to_owned(),
+            value: data.value,
+        }))
+    }
+
+    fn release(object: String) -> Result<bool, types::Problem> {
+        run(&KEYS, &object, T::release)
+    }
+}
+
+impl<T: ControlPlane> control_plane::Guest for Guest<T> {
+    fn reconcile(object: String) -> Result<control_plane::State, types::Problem> {
+        let answer = run(&KEYS, &object, T::reconcile)?;
+        Ok(control_plane::State {
+            initialized: answer.initialized,
+            endpoint: answer.endpoint.map(endpoint),
+            version: answer.version,
+            replicas: answer.replicas,
+            ready: answer.ready,
+            available: answer.available,
+            up_to_date: answer.up_to_date,
+            selector: answer.selector,
+        })
+    }
+
+    fn delete(object: String) -> Result<bool, types::Problem> {
+        run(&KEYS, &object, T::delete)
+    }
+}

@@ -1,0 +1,342 @@
+//! The contract's imports as a [`Host`], and an [`Outcome`] handed over to them.
+
+use serde_json::Value;
+
+use super::bindings::imported::{call, http, log, lookup, outcome, pki, secrets, types, workload};
+use crate::host::{Algorithm, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pair, Subject};
+use crate::outcome::{Operation, Outcome, Place};
+use crate::refused::{Refusal, Refused};
+
+/// The host of the component's world. What the world does not import is a branch that the compiler removes, so that
+/// the component does not import it either.
+pub struct Imports<const HTTP: bool, const PKI: bool>;
+
+/// JSON from the host.
+#[allow(
+    clippy::panic,
+    reason = "the contract says JSON; a host that breaks it gets a trap that says so"
+)]
+fn json(text: &str) -> Value {
+    serde_json::from_str(text)
+        .unwrap_or_else(|error| panic!("the host sent what is not JSON: {error}"))
+}
+
+fn unsupported<T>(what: &str) -> Result<T, Refused> {
+    Err(Refused::new(
+        Refusal::Unsupported,
+        "NotInWorld",
+        format!("this kind of provider has no {what}"),
+    ))
+}
+
+impl From<types::CallError> for Refused {
+    fn from(error: types::CallError) -> Refused {
+        let refusal = match error.refusal {
+            types::Refusal::NotFound => Refusal::NotFound,
+            types::Refusal::Conflict => Refusal::Conflict,
+            types::Refusal::AlreadyExists => Refusal::AlreadyExists,
+            types::Refusal::Invalid => Refusal::Invalid,
+            types::Refusal::Denied => Refusal::Denied,
+            types::Refusal::Limit => Refusal::Limit,
+            types::Refusal::Unavailable => Refusal::Unavailable,
+            types::Refusal::Unsupported => Refusal::Unsupported,
+        };
+        Refused {
+            refusal,
+            reason: error.reason,
+            message: error.message,
+        }
+    }
+}
+
+fn reference(target: &ObjectRef) -> types::ObjectRef {
+    types::ObjectRef {
+        api_version: target.api_version.clone(),
+        kind: target.kind.clone(),
+        namespace: target.namespace.clone(),
+        name: target.name.clone(),
+    }
+}
+
+fn algorithm(algorithm: Algorithm) -> pki::Algorithm {
+    match algorithm {
+        Algorithm::EcdsaP256 => pki::Algorithm::EcdsaP256,
+        Algorithm::EcdsaP384 => pki::Algorithm::EcdsaP384,
+        Algorithm::Rsa2048 => pki::Algorithm::Rsa2048,
+        Algorithm::Rsa3072 => pki::Algorithm::Rsa3072,
+        Algorithm::Rsa4096 => pki::Algorithm::Rsa4096,
+        Algorithm::Ed25519 => pki::Algorithm::Ed25519,
+    }
+}
+
+fn pair(pair: pki::Pair) -> Pair {
+    Pair {
+        certificate_pem: pair.certificate_pem,
+        key_pem: pair.key_pem,
+    }
+}
+
+impl<const HTTP: bool, const PKI: bool> Host for Imports<HTTP, PKI> {
+    fn now_ms(&self) -> u64 {
+        call::now_ms()
+    }
+
+    fn attempt(&self) -> u32 {
+        call::attempt()
+    }
+
+    fn id(&self) -> String {
+        call::id()
+    }
+
+    fn configuration(&self) -> Value {
+        json(&call::configuration())
+    }
+
+    fn related(&self, role: &str) -> Vec<Value> {
+        call::related(role).iter().map(|text| json(text)).collect()
+    }
+
+    fn results(&self) -> Vec<(String, Result<(), Refused>)> {
+        call::results()
+            .into_iter()
+            .map(|(key, result)| (key, result.map_err(Refused::from)))
+            .collect()
+    }
+
+    fn lookup(&self, target: &ObjectRef) -> Result<Value, Refused> {
+        Ok(json(&lookup::get(&reference(target))?))
+    }
+
+    fn lookup_list(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<Value>, Refused> {
+        Ok(lookup::list(api_version, kind, namespace, labels)?
+            .iter()
+            .map(|text| json(text))
+            .collect())
+    }
+
+    fn workload(&self, target: &ObjectRef) -> Result<Value, Refused> {
+        Ok(json(&workload::get(&reference(target))?))
+    }
+
+    fn workload_list(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<Value>, Refused> {
+        Ok(workload::list(api_version, kind, namespace, labels)?
+            .iter()
+            .map(|text| json(text))
+            .collect())
+    }
+
+    fn secret(&self, name: &str, key: &str) -> Result<Vec<u8>, Refused> {
+        Ok(secrets::open(name)?.reveal(key)?)
+    }
+
+    fn bootstrap_data(&self, key: &str) -> Result<Vec<u8>, Refused> {
+        Ok(secrets::bootstrap_data()?.reveal(key)?)
+    }
+
+    fn http(&self, request: &HttpRequest) -> Result<HttpResponse, Refused> {
+        if !HTTP {
+            return unsupported("HTTP");
+        }
+        let client = http::Client::new();
+        if let Some(pem) = &request.trust {
+            client.trust(pem)?;
+        }
+        if let Some(deadline) = request.deadline {
+            client.deadline(u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX));
+        }
+        let response = client.send(
+            &request.method,
+            &request.url,
+            &request.headers,
+            &request.body,
+        )?;
+        Ok(HttpResponse {
+            status: response.status,
+            headers: response.headers,
+            body: response.body,
+        })
+    }
+
+    fn new_authority(
+        &self,
+        common_name: &str,
+        with: Algorithm,
+        days: u32,
+    ) -> Result<Pair, Refused> {
+        if !PKI {
+            return unsupported("keys");
+        }
+        Ok(pair(pki::new_authority(
+            common_name,
+            algorithm(with),
+            days,
+        )?))
+    }
+
+    fn issue_client(
+        &self,
+        authority: &Pair,
+        subject: &Subject,
+        with: Algorithm,
+        days: u32,
+    ) -> Result<Pair, Refused> {
+        if !PKI {
+            return unsupported("keys");
+        }
+        let authority = pki::Pair {
+            certificate_pem: authority.certificate_pem.clone(),
+            key_pem: authority.key_pem.clone(),
+        };
+        let subject = pki::Subject {
+            common_name: subject.common_name.clone(),
+            organizations: subject.organizations.clone(),
+            dns_names: subject.dns_names.clone(),
+            ip_addresses: subject.ip_addresses.clone(),
+        };
+        Ok(pair(pki::issue_client(
+            &authority,
+            &subject,
+            algorithm(with),
+            days,
+        )?))
+    }
+
+    fn new_signing_key(&self, with: Algorithm) -> Result<(String, String), Refused> {
+        if !PKI {
+            return unsupported("keys");
+        }
+        Ok(pki::new_signing_key(algorithm(with))?)
+    }
+
+    fn public_key_hash(&self, certificate_pem: &str) -> Result<String, Refused> {
+        if !PKI {
+            return unsupported("keys");
+        }
+        Ok(pki::public_key_hash(certificate_pem)?)
+    }
+
+    fn not_after_ms(&self, certificate_pem: &str) -> Result<u64, Refused> {
+        if !PKI {
+            return unsupported("keys");
+        }
+        Ok(pki::not_after_ms(certificate_pem)?)
+    }
+
+    #[allow(
+        clippy::panic,
+        reason = "an infrastructure provider that asks for a token is wrong in any case"
+    )]
+    fn random_token(&self, alphabet: &str, length: u32) -> String {
+        if !PKI {
+            panic!("this kind of provider has no random tokens");
+        }
+        pki::random_token(alphabet, length)
+    }
+
+    fn log(&self, level: Level, message: &str, fields: &[(&str, &str)]) {
+        let level = match level {
+            Level::Debug => log::Level::Debug,
+            Level::Info => log::Level::Info,
+            Level::Warn => log::Level::Warn,
+            Level::Error => log::Level::Error,
+        };
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        log::write(level, message, &fields);
+    }
+}
+
+fn place(place: Place) -> types::Place {
+    match place {
+        Place::Management => types::Place::Management,
+        Place::Workload => types::Place::Workload,
+    }
+}
+
+/// Hands everything over, in order.
+pub fn deliver(collected: &Outcome) {
+    for fields in &collected.status {
+        outcome::set_status(&fields.to_string());
+    }
+    for fields in &collected.own {
+        outcome::set_own(&fields.to_string());
+    }
+    for condition in &collected.conditions {
+        outcome::set_condition(
+            &condition.name,
+            condition.status,
+            &condition.reason,
+            &condition.message,
+        );
+    }
+    for event in &collected.events {
+        outcome::emit_event(event.warning, &event.reason, &event.message);
+    }
+    for operation in &collected.operations {
+        deliver_operation(operation);
+    }
+    if let Some(delay) = collected.wake_after {
+        outcome::wake_after(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+    }
+    if collected.wake_when_applied {
+        outcome::wake_when_applied();
+    }
+}
+
+fn deliver_operation(operation: &Operation) {
+    match operation {
+        Operation::Create {
+            key,
+            place: at,
+            object,
+        } => outcome::create(key, place(*at), &object.to_string()),
+        Operation::Apply {
+            key,
+            place: at,
+            object,
+        } => outcome::apply(key, place(*at), &object.to_string()),
+        Operation::Patch {
+            key,
+            place: at,
+            target,
+            merge,
+        } => {
+            outcome::patch(key, place(*at), &reference(target), &merge.to_string());
+        }
+        Operation::SetConditionOf {
+            key,
+            target,
+            condition,
+        } => outcome::set_condition_of(
+            key,
+            &reference(target),
+            &condition.name,
+            condition.status,
+            &condition.reason,
+            &condition.message,
+        ),
+        Operation::Delete {
+            key,
+            place: at,
+            target,
+            uid,
+        } => {
+            outcome::delete(key, place(*at), &reference(target), uid.as_deref());
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What a provider may ask of its host: facts of the call, reads, secrets, HTTP, keys, log.
+//!
+//! A provider takes `&dyn Host`, so that the same code runs inside a component (where the contract's imports stand
+//! behind it) and natively (where [`crate::test::TestHost`] does). Nothing here has an effect on an API server: for
+//! that there is [`crate::Outcome`].
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::refused::Refused;
+
+/// Names one object. The version may be left out (`group/`), then the host takes the one that its contract knows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectRef {
+    /// `group/version`, `group/`, or `v1` for the core group.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// None for the object's own namespace, and for cluster-scoped kinds.
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// An object of the reconciled object's own namespace, or of a cluster-scoped kind.
+    pub fn new(
+        api_version: impl Into<String>,
+        kind: impl Into<String>,
+        name: impl Into<String>,
+    ) -> ObjectRef {
+        ObjectRef {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: None,
+            name: name.into(),
+        }
+    }
+
+    /// The same in a namespace.
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: impl Into<String>) -> ObjectRef {
+        self.namespace = Some(namespace.into());
+        self
+    }
+}
+
+/// One whole HTTP request, to a granted origin or a named endpoint (`http://NAME.endpoint/…`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// Absolute.
+    pub url: String,
+    /// Names and values; `host` comes from the URL.
+    pub headers: Vec<(String, String)>,
+    /// May be empty.
+    pub body: Vec<u8>,
+    /// Within the granted limit; the host's own without one.
+    pub deadline: Option<Duration>,
+    /// A CA (PEM) to trust besides the system's.
+    pub trust: Option<String>,
+}
+
+impl HttpRequest {
+    /// A request without headers and body.
+    pub fn new(method: &str, url: impl Into<String>) -> HttpRequest {
+        HttpRequest {
+            method: method.to_owned(),
+            url: url.into(),
+            ..HttpRequest::default()
+        }
+    }
+
+    /// One header more.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl Into<String>) -> HttpRequest {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// With a JSON body and its content type.
+    #[must_use]
+    pub fn json(mut self, body: &Value) -> HttpRequest {
+        self.body = body.to_string().into_bytes();
+        self.header("content-type", "application/json")
+    }
+
+    /// With a body of another content type.
+    #[must_use]
+    pub fn body(mut self, content_type: &str, body: Vec<u8>) -> HttpRequest {
+        self.body = body;
+        self.header("content-type", content_type)
+    }
+
+    /// With a deadline for the whole exchange.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> HttpRequest {
+        self.deadline = Some(deadline);
+        self
+    }
+}
+
+/// One whole HTTP response.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpResponse {
+    /// Status code.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
+    /// May be empty.
+    pub body: Vec<u8>,
+}
+
+/// Algorithms of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Algorithm {
+    EcdsaP256,
+    EcdsaP384,
+    Rsa2048,
+    Rsa3072,
+    Rsa4096,
+    Ed25519,
+}
+
+/// A certificate and its private key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The certificate, PEM.
+    pub certificate_pem: String,
+    /// The private key, PEM.
+    pub key_pem: String,
+}
+
+/// Whom a client certificate is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// User name for Kubernetes.
+    pub common_name: String,
+    /// Groups for Kubernetes.
+    pub organizations: Vec<String>,
+    /// Subject alternative names.
+    pub dns_names: Vec<String>,
+    /// Subject alternative names.
+    pub ip_addresses: Vec<String>,
+}
+
+/// Severity of a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+/// Facts and capabilities of one call. A capability that was not granted, or that is not part of the provider's world,
+/// answers `denied` or `unsupported`.
+pub trait Host {
+    /// Milliseconds since 1970; the same during the whole call.
+    fn now_ms(&self) -> u64;
+    /// 1 for the first try since the object, or something that was read, changed.
+    fn attempt(&self) -> u32;
+    /// Correlates logs, traces and recordings.
+    fn id(&self) -> String;
+    /// `spec.configuration` of the WasmProvider, `{}` when there is none.
+    fn configuration(&self) -> Value;
+    /// Objects that the host holds for this call: `cluster`, `machine`, `infrastructure-cluster`, `control-plane`,
+    /// `machines`, `infrastructure-machines`. An unknown role is an empty list.
+    fn related(&self, role: &str) -> Vec<Value>;
+    /// How the operations of the previous pass ended, by key. A hint: empty after a restart.
+    fn results(&self) -> Vec<(String, Result<(), Refused>)>;
+
+    /// One object of the management cluster. Reading wakes the object when it changes, appears or goes.
+    fn lookup(&self, target: &ObjectRef) -> Result<Value, Refused>;
+    /// Objects of the management cluster; without a namespace those of the object's own. `labels` is a label selector
+    /// as kubectl takes it; empty selects all.
+    fn lookup_list(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<Value>, Refused>;
+    /// One object of the cluster being provisioned; `unavailable` while it cannot be reached.
+    fn workload(&self, target: &ObjectRef) -> Result<Value, Refused>;
+    /// Objects of the cluster being provisioned.
+    fn workload_list(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<Value>, Refused>;
+
+    /// The decoded bytes under `key` of a Secret in the object's namespace; `not-found` when either is missing.
+    fn secret(&self, name: &str, key: &str) -> Result<Vec<u8>, Refused>;
+    /// The same of the machine's bootstrap data (`value`, `format`).
+    fn bootstrap_data(&self, key: &str) -> Result<Vec<u8>, Refused>;
+
+    /// Sends one request. An effect inside the call: it must be idempotent.
+    fn http(&self, request: &HttpRequest) -> Result<HttpResponse, Refused>;
+
+    /// A self-signed CA.
+    fn new_authority(
+        &self,
+        common_name: &str,
+        algorithm: Algorithm,
+        days: u32,
+    ) -> Result<Pair, Refused>;
+    /// A client certificate with a fresh key, signed by `authority`.
+    fn issue_client(
+        &self,
+        authority: &Pair,
+        subject: &Subject,
+        algorithm: Algorithm,
+        days: u32,
+    ) -> Result<Pair, Refused>;
+    /// Public and private key (PEM), as for service account tokens.
+    fn new_signing_key(&self, algorithm: Algorithm) -> Result<(String, String), Refused>;
+    /// `sha256:<hex>` of the subject public key info.
+    fn public_key_hash(&self, certificate_pem: &str) -> Result<String, Refused>;
+    /// Milliseconds since 1970 at which the certificate ends.
+    fn not_after_ms(&self, certificate_pem: &str) -> Result<u64, Refused>;
+    /// `length` characters drawn evenly from `alphabet`.
+    fn random_token(&self, alphabet: &str, length: u32) -> String;
+
+    /// A line for the host's log.
+    fn log(&self, level: Level, message: &str, fields: &[(&str, &str)]);
+}

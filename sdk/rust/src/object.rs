@@ -1,0 +1,103 @@
+//! Small accessors for Kubernetes objects as JSON, and the JSON merge patch (RFC 7386).
+
+use serde_json::{Map, Value};
+
+/// The string at a JSON pointer, empty when it is not there: `text(&object, "/spec/clusterName")`.
+pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// `metadata.name`.
+pub fn name(object: &Value) -> &str {
+    text(object, "/metadata/name")
+}
+
+/// `metadata.namespace`.
+pub fn namespace(object: &Value) -> &str {
+    text(object, "/metadata/namespace")
+}
+
+/// `metadata.uid`.
+pub fn uid(object: &Value) -> &str {
+    text(object, "/metadata/uid")
+}
+
+/// A label's value.
+pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object.get("metadata")?.get("labels")?.get(name)?.as_str()
+}
+
+/// An annotation's value.
+pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
+    object
+        .get("metadata")?
+        .get("annotations")?
+        .get(name)?
+        .as_str()
+}
+
+/// Whether it is being deleted.
+pub fn is_deleting(object: &Value) -> bool {
+    object
+        .pointer("/metadata/deletionTimestamp")
+        .is_some_and(|at| !at.is_null())
+}
+
+/// A condition of `status.conditions` by its type.
+pub fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    object
+        .pointer("/status/conditions")?
+        .as_array()?
+        .iter()
+        .find(|condition| text(condition, "/type") == name)
+}
+
+/// Whether a condition is `True`.
+pub fn is_true(object: &Value, name: &str) -> bool {
+    condition(object, name).is_some_and(|condition| text(condition, "/status") == "True")
+}
+
+/// Applies a JSON merge patch.
+pub fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    if let Value::Object(existing) = target {
+        for (name, value) in fields {
+            if value.is_null() {
+                existing.remove(name);
+            } else {
+                merge(existing.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "tests"
+    )]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_merge_patch_adds_replaces_and_clears() {
+        let mut target = json!({"a": {"b": 1, "c": [1, 2]}, "d": 1});
+        merge(
+            &mut target,
+            &json!({"a": {"b": null, "c": [3], "e": {"f": null}}, "d": {"g": 1}}),
+        );
+        assert_eq!(target, json!({"a": {"c": [3], "e": {}}, "d": {"g": 1}}));
+    }
+}
