@@ -1,0 +1,259 @@
+//! Conditions in metav1 form on untyped objects: reading, setting, and building one from others.
+//!
+//! - [`get`] and [`set`] work on `status.conditions`; `set` keeps `lastTransitionTime` unless the status changed.
+//! - [`mirror`] copies another object's condition, or falls back when it was not reported.
+//! - [`summary`] merges conditions of one object (`Ready` of a Machine from its parts).
+//! - [`aggregate`] merges the same condition of many objects (`WorkersAvailable` from MachineDeployments).
+//!
+//! No condition carries `observedGeneration`: with it, every write to a spec would cause a second write to a status that
+//! says nothing new.
+
+mod aggregate;
+mod merge;
+mod mirror;
+mod summary;
+
+pub use aggregate::{Aggregate, aggregate};
+pub use merge::{Polarity, Reasons};
+pub use mirror::mirror;
+pub use summary::{Part, summary};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::json;
+
+/// A condition's status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Nobody can say.
+    Unknown,
+}
+
+impl Status {
+    /// As it stands in an object.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::True => "True",
+            Status::False => "False",
+            Status::Unknown => "Unknown",
+        }
+    }
+
+    /// Anything but `True` and `False` is unknown.
+    pub fn parse(text: &str) -> Status {
+        match text {
+            "True" => Status::True,
+            "False" => Status::False,
+            _ => Status::Unknown,
+        }
+    }
+}
+
+impl From<bool> for Status {
+    fn from(holds: bool) -> Status {
+        if holds { Status::True } else { Status::False }
+    }
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Its type: `Ready`.
+    pub name: String,
+    /// Whether it holds.
+    pub status: Status,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, for people; may be empty.
+    pub message: String,
+    /// When the status last changed, RFC 3339. Not looked at by [`set`], which keeps this itself.
+    pub last_transition_time: Option<String>,
+}
+
+impl Condition {
+    /// A condition without a message.
+    pub fn new(
+        name: impl Into<String>,
+        status: impl Into<Status>,
+        reason: impl Into<String>,
+    ) -> Condition {
+        Condition {
+            name: name.into(),
+            status: status.into(),
+            reason: reason.into(),
+            message: String::new(),
+            last_transition_time: None,
+        }
+    }
+
+    /// The same with a message.
+    pub fn message(mut self, message: impl Into<String>) -> Condition {
+        self.message = message.into();
+        self
+    }
+
+    /// The same under another type.
+    pub fn named(mut self, name: impl Into<String>) -> Condition {
+        self.name = name.into();
+        self
+    }
+
+    /// When the status last changed.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.last_transition_time.as_deref()?.parse().ok()
+    }
+
+    /// Reads one entry of a list of conditions. Conditions of the v1beta1 contract need no reason when they hold.
+    pub fn from_value(entry: &Value) -> Option<Condition> {
+        Some(Condition {
+            name: json::text(entry, "/type")?.to_owned(),
+            status: Status::parse(json::text(entry, "/status").unwrap_or_default()),
+            reason: json::text(entry, "/reason").unwrap_or_default().to_owned(),
+            message: json::text(entry, "/message").unwrap_or_default().to_owned(),
+            last_transition_time: json::text(entry, "/lastTransitionTime").map(str::to_owned),
+        })
+    }
+}
+
+/// A condition of an object. Objects of the v1beta1 contract may have metav1 conditions under `status.v1beta2`; those are
+/// preferred.
+pub fn get(object: &Value, name: &str) -> Option<Condition> {
+    ["/status/v1beta2/conditions", "/status/conditions"]
+        .into_iter()
+        .find_map(|list| {
+            json::items(object, list)
+                .iter()
+                .find(|entry| json::text(entry, "/type") == Some(name))
+                .and_then(Condition::from_value)
+        })
+}
+
+/// Whether a condition is reported and true.
+pub fn is_true(object: &Value, name: &str) -> bool {
+    get(object, name).is_some_and(|condition| condition.status == Status::True)
+}
+
+/// Whether a condition is reported and false.
+pub fn is_false(object: &Value, name: &str) -> bool {
+    get(object, name).is_some_and(|condition| condition.status == Status::False)
+}
+
+/// Sets a condition in `status.conditions`. The time of the last transition changes only with the status.
+pub fn set(object: &mut Value, condition: &Condition, now: Timestamp) {
+    let status = json::map(object, &["status"]);
+    let list = status.entry("conditions").or_insert_with(|| json!([]));
+    if !list.is_array() {
+        *list = json!([]);
+    }
+    let Some(list) = list.as_array_mut() else {
+        return;
+    };
+    let place = list
+        .iter()
+        .position(|entry| json::text(entry, "/type") == Some(&condition.name));
+    let kept = place.and_then(|place| list.get(place)).and_then(|entry| {
+        (json::text(entry, "/status") == Some(condition.status.as_str()))
+            .then(|| entry.get("lastTransitionTime").cloned())?
+    });
+    let mut entry = Map::new();
+    entry.insert("type".into(), condition.name.clone().into());
+    entry.insert("status".into(), condition.status.as_str().into());
+    // metav1 wants a reason; providers of the v1beta1 contract may have none.
+    let reason = if condition.reason.is_empty() {
+        crate::names::reason::NO_REASON_REPORTED
+    } else {
+        &condition.reason
+    };
+    entry.insert("reason".into(), reason.into());
+    entry.insert("message".into(), condition.message.clone().into());
+    entry.insert(
+        "lastTransitionTime".into(),
+        kept.unwrap_or_else(|| timestamp(now).into()),
+    );
+    match place.and_then(|place| list.get_mut(place)) {
+        Some(old) => *old = Value::Object(entry),
+        None => list.push(Value::Object(entry)),
+    }
+}
+
+/// Takes a condition away.
+pub fn remove(object: &mut Value, name: &str) {
+    if let Some(list) = object
+        .pointer_mut("/status/conditions")
+        .and_then(Value::as_array_mut)
+    {
+        list.retain(|entry| json::text(entry, "/type") != Some(name));
+    }
+}
+
+/// RFC 3339 in whole seconds, as metav1.Time.
+pub fn timestamp(now: Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        reason = "tests"
+    )]
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_transition_time_changes_only_with_the_status() {
+        let mut object = json!({});
+        set(
+            &mut object,
+            &Condition::new("Ready", false, "NotReady"),
+            at("2026-01-01T00:00:00.5Z"),
+        );
+        set(
+            &mut object,
+            &Condition::new("Ready", false, "Other").message("why"),
+            at("2026-01-02T00:00:00Z"),
+        );
+        let kept = get(&object, "Ready").unwrap();
+        assert_eq!(
+            kept.last_transition_time.as_deref(),
+            Some("2026-01-01T00:00:00Z")
+        );
+        assert_eq!(
+            (kept.reason.as_str(), kept.message.as_str()),
+            ("Other", "why")
+        );
+        set(
+            &mut object,
+            &Condition::new("Ready", true, ""),
+            at("2026-01-03T00:00:00Z"),
+        );
+        let changed = get(&object, "Ready").unwrap();
+        assert_eq!(
+            changed.last_transition_time.as_deref(),
+            Some("2026-01-03T00:00:00Z")
+        );
+        assert_eq!(changed.reason, "NoReasonReported");
+        assert_eq!(object["status"]["conditions"].as_array().unwrap().len(), 1);
+        remove(&mut object, "Ready");
+        assert_eq!(get(&object, "Ready"), None);
+    }
+
+    #[test]
+    fn metav1_conditions_of_an_old_contract_object_are_preferred() {
+        let object = json!({"status": {
+            "conditions": [{"type": "Ready", "status": "False", "severity": "Info"}],
+            "v1beta2": {"conditions": [{"type": "Ready", "status": "True", "reason": "Ready"}]}}});
+        assert!(is_true(&object, "Ready"));
+        assert!(!is_false(&object, "Absent"));
+    }
+}

@@ -1,0 +1,149 @@
+//! One condition that sums up others of the same object.
+
+use serde_json::Value;
+
+use super::merge::{Polarity, Priority, Reasons, bullet, priority, verdict};
+use super::{Condition, Status, get};
+use crate::names::reason;
+
+/// A condition that takes part in a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// Its type.
+    pub name: &'a str,
+    /// Which status is good.
+    pub polarity: Polarity,
+    /// Left out when the object does not have it; otherwise it counts as unknown.
+    pub optional: bool,
+}
+
+impl<'a> Part<'a> {
+    /// A condition that must be there and true.
+    pub fn positive(name: &'a str) -> Part<'a> {
+        Part {
+            name,
+            polarity: Polarity::Positive,
+            optional: false,
+        }
+    }
+
+    /// A condition that must be there and false.
+    pub fn negative(name: &'a str) -> Part<'a> {
+        Part {
+            name,
+            polarity: Polarity::Negative,
+            optional: false,
+        }
+    }
+
+    /// The same, left out when it is not there.
+    pub fn optional(mut self) -> Part<'a> {
+        self.optional = true;
+        self
+    }
+}
+
+/// Sums up conditions under the type `target`: false when a part has an issue, otherwise unknown when one is unknown,
+/// otherwise true. The message has a bullet for every part that is not good, or, when all are, for those with something to say.
+pub fn summary(object: &Value, target: &str, parts: &[Part<'_>], reasons: Reasons) -> Condition {
+    let found: Vec<(Priority, Condition)> = parts
+        .iter()
+        .filter_map(|part| match get(object, part.name) {
+            Some(condition) => Some((priority(&condition, part.polarity), condition)),
+            None if part.optional => None,
+            None => Some((
+                Priority::Unknown,
+                Condition::new(part.name, Status::Unknown, reason::NOT_YET_REPORTED)
+                    .message("Condition not yet reported"),
+            )),
+        })
+        .collect();
+    let worst = found
+        .iter()
+        .map(|(priority, _)| *priority)
+        .min()
+        .unwrap_or(Priority::Unknown);
+    let (status, reason) = verdict(worst, Polarity::Positive, reasons);
+    let mut bullets = Vec::new();
+    for wanted in [Priority::Issue, Priority::Unknown, Priority::Info] {
+        if wanted == Priority::Info && worst != Priority::Info {
+            continue;
+        }
+        for (_, condition) in found.iter().filter(|(priority, _)| *priority == wanted) {
+            match condition.message.as_str() {
+                "" if wanted == Priority::Info => {}
+                "" => bullets.push(bullet(&condition.name, &condition.reason)),
+                message => bullets.push(bullet(&condition.name, message)),
+            }
+        }
+    }
+    Condition::new(target, status, reason).message(bullets.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const REASONS: Reasons = Reasons {
+        issue: "NotReady",
+        unknown: "ReadyUnknown",
+        info: "Ready",
+    };
+
+    fn of(conditions: Value) -> Condition {
+        let parts = [
+            Part::negative("Deleting"),
+            Part::positive("A"),
+            Part::positive("B"),
+            Part::positive("C").optional(),
+        ];
+        summary(
+            &json!({"status": {"conditions": conditions}}),
+            "Ready",
+            &parts,
+            REASONS,
+        )
+    }
+
+    #[test]
+    fn the_worst_part_decides_and_every_bad_part_is_named() {
+        let good = json!({"type": "Deleting", "status": "False", "reason": "NotDeleting"});
+        for (what, conditions, expected) in [
+            (
+                "all good",
+                json!([good, {"type": "A", "status": "True"}, {"type": "B", "status": "True"}]),
+                Condition::new("Ready", true, "Ready"),
+            ),
+            (
+                "all good with something to say",
+                json!([good, {"type": "A", "status": "True", "message": "by the way"}, {"type": "B", "status": "True"}]),
+                Condition::new("Ready", true, "Ready").message("* A: by the way"),
+            ),
+            (
+                "a part is missing",
+                json!([good, {"type": "A", "status": "True", "message": "by the way"}]),
+                Condition::new("Ready", Status::Unknown, "ReadyUnknown")
+                    .message("* B: Condition not yet reported"),
+            ),
+            (
+                "issues come before unknowns, nested bullets are indented",
+                json!([good, {"type": "A", "status": "Unknown", "message": "no word"}, {"type": "B", "status": "False", "message": "* x: y\n* z: w"}]),
+                Condition::new("Ready", false, "NotReady")
+                    .message("* B:\n  * x: y\n  * z: w\n* A: no word"),
+            ),
+            (
+                "negative polarity: true is an issue",
+                json!([{"type": "Deleting", "status": "True", "reason": "DrainingNode"}, {"type": "A", "status": "True"}, {"type": "B", "status": "True"}]),
+                Condition::new("Ready", false, "NotReady").message("* Deleting: DrainingNode"),
+            ),
+            (
+                "an optional part counts once it is there",
+                json!([good, {"type": "A", "status": "True"}, {"type": "B", "status": "True"}, {"type": "C", "status": "False", "message": "bad"}]),
+                Condition::new("Ready", false, "NotReady").message("* C: bad"),
+            ),
+        ] {
+            assert_eq!(of(conditions), expected, "{what}");
+        }
+    }
+}

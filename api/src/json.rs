@@ -1,0 +1,158 @@
+//! Reading and writing untyped objects by path.
+
+use serde_json::{Map, Value};
+
+/// The text at a JSON pointer, if it is there and not empty.
+pub fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
+    object
+        .pointer(pointer)?
+        .as_str()
+        .filter(|text| !text.is_empty())
+}
+
+/// The truth value at a JSON pointer.
+pub fn flag(object: &Value, pointer: &str) -> Option<bool> {
+    object.pointer(pointer)?.as_bool()
+}
+
+/// The whole number at a JSON pointer.
+pub fn number(object: &Value, pointer: &str) -> Option<i64> {
+    object.pointer(pointer)?.as_i64()
+}
+
+/// The list at a JSON pointer; empty when absent.
+pub fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// A label's value.
+pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.get("metadata")?.get("labels")?.get(key)?.as_str()
+}
+
+/// An annotation's value.
+pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object
+        .get("metadata")?
+        .get("annotations")?
+        .get(key)?
+        .as_str()
+}
+
+/// `metadata.name`, or nothing.
+pub fn name(object: &Value) -> &str {
+    text(object, "/metadata/name").unwrap_or_default()
+}
+
+/// `metadata.namespace`, or nothing.
+pub fn namespace(object: &Value) -> &str {
+    text(object, "/metadata/namespace").unwrap_or_default()
+}
+
+/// `metadata.uid`, or nothing.
+pub fn uid(object: &Value) -> &str {
+    text(object, "/metadata/uid").unwrap_or_default()
+}
+
+/// `kind`, or nothing.
+pub fn kind(object: &Value) -> &str {
+    text(object, "/kind").unwrap_or_default()
+}
+
+/// Whether deletion was asked for.
+pub fn is_deleting(object: &Value) -> bool {
+    text(object, "/metadata/deletionTimestamp").is_some()
+}
+
+/// The group of the object's `apiVersion`; empty for the core group.
+pub fn group(object: &Value) -> &str {
+    group_of(text(object, "/apiVersion").unwrap_or_default())
+}
+
+/// The group of an `apiVersion`; empty for the core group.
+pub fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// The map at a path of keys, made (in place of anything that is not a map) where it is missing.
+pub fn map<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
+    let mut map = as_map(object);
+    for key in path {
+        map = as_map(map.entry(*key).or_insert(Value::Null));
+    }
+    map
+}
+
+/// Sets the value at a path of keys; a null removes it.
+pub fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) {
+    let Some((last, parents)) = path.split_last() else {
+        return;
+    };
+    match value.into() {
+        Value::Null => {
+            let mut at = object;
+            for key in parents {
+                match at.get_mut(*key) {
+                    Some(next) => at = next,
+                    None => return,
+                }
+            }
+            if let Some(map) = at.as_object_mut() {
+                map.remove(*last);
+            }
+        }
+        value => {
+            map(object, parents).insert((*last).to_owned(), value);
+        }
+    }
+}
+
+fn as_map(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        // The line above made it a map.
+        _ => unreachable!("value was just made a map"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_value_is_set_where_parents_are_missing_and_null_removes_it() {
+        let mut object = json!({"status": null});
+        set(
+            &mut object,
+            &["status", "initialization", "provisioned"],
+            true,
+        );
+        assert_eq!(
+            object,
+            json!({"status": {"initialization": {"provisioned": true}}})
+        );
+        set(
+            &mut object,
+            &["status", "initialization", "provisioned"],
+            Value::Null,
+        );
+        set(&mut object, &["absent", "path"], Value::Null);
+        assert_eq!(object, json!({"status": {"initialization": {}}}));
+    }
+
+    #[test]
+    fn empty_text_reads_as_absent() {
+        let object = json!({"apiVersion": "a.b/v1", "spec": {"providerID": ""}});
+        assert_eq!(text(&object, "/spec/providerID"), None);
+        assert_eq!(group(&object), "a.b");
+        assert_eq!(group_of("v1"), "");
+        assert!(items(&object, "/spec/none").is_empty());
+    }
+}

@@ -1,0 +1,24 @@
+//! The vocabulary of Cluster API: labels, annotations, finalizers, condition types and reasons, and how names of created
+//! objects are derived.
+
+pub mod annotations;
+pub mod condition;
+mod derive;
+pub mod finalizers;
+pub mod labels;
+pub mod reason;
+
+pub use derive::{child_name, label_value, next_slot, suffix};
+
+/// Group of the core kinds.
+pub const CORE_GROUP: &str = "cluster.x-k8s.io";
+/// The version that core reads and writes.
+pub const CORE_VERSION: &str = "v1beta2";
+/// `apiVersion` of the core kinds.
+pub const CORE_API_VERSION: &str = "cluster.x-k8s.io/v1beta2";
+/// Type of the Secrets that carry bootstrap data, certificates and kubeconfigs.
+pub const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
+/// Taint that bootstrap providers put on workers and that core removes once the Node has its labels.
+pub const UNINITIALIZED_TAINT: &str = "node.cluster.x-k8s.io/uninitialized";
+/// Taint on Nodes of Machines that an older revision of a MachineDeployment made.
+pub const OUTDATED_REVISION_TAINT: &str = "node.cluster.x-k8s.io/outdated-revision";
