@@ -1,1 +1,23 @@
 //! Reconciles provider kinds by calling WebAssembly components.
+//!
+//! ```text
+//! WasmProvider ─► loader: file, digest, grants, CRDs ─► a controller per kind
+//!                                                          │
+//! object ─► observe ─► gate (pure) ─► guest call ─► write-back by contract (pure) ─► plan
+//! ```
+//!
+//! The guest sees the object, its facts and what it was granted; the host keeps owner, pause, finalizer, readiness and
+//! the shape of the Cluster API contract. Core does not know that any of this exists.
+
+mod crd;
+mod gate;
+mod generation;
+mod loader;
+mod observe;
+mod reads;
+mod reconciler;
+mod schema;
+pub mod wasm_provider;
+mod write_back;
+
+pub use loader::{Loader, ProviderFiles};

@@ -1,0 +1,165 @@
+//! What may happen to an object now: owner, pause, readiness, finalizer. Pure; the table below is the contract's.
+//!
+//! A gate never looks at anything that the provider owns: a closed gate means that the guest is not called at all.
+
+use capwasm_api::descriptor::Role;
+use capwasm_api::json;
+use serde_json::Value;
+
+/// Whom an object belongs to, as far as it could be read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Belongings<'a> {
+    /// The Machine that owns it; only for machines and bootstrap configurations.
+    pub machine: Option<&'a Value>,
+    /// The Cluster that it belongs to.
+    pub cluster: Option<&'a Value>,
+    /// Whether an owner reference of the kind that the role asks for is there.
+    pub owned: bool,
+}
+
+/// What may happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing, and nothing is written: it has no owner yet, or somebody else manages it.
+    Ignore,
+    /// Nothing but saying so.
+    Paused,
+    /// Somebody else has to act first; reason and message for the condition.
+    Waiting(&'static str, &'static str),
+    /// The finalizers have to be there before the first effect.
+    Finalize,
+    /// The provider provisions.
+    Provision,
+    /// The provider removes what it made.
+    Deprovision,
+    /// It is being deleted and nothing of ours holds it.
+    Leave,
+}
+
+/// Decides.
+pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Belongings<'_>) -> Decision {
+    if role == Role::Template {
+        return Decision::Ignore;
+    }
+    let paused = json::annotation(object, PAUSED).is_some()
+        || belongings.cluster.is_some_and(|cluster| json::flag(cluster, "/spec/paused") == Some(true));
+    let held = json::items(object, "/metadata/finalizers");
+    let holds = |finalizer: &String| held.iter().any(|entry| entry.as_str() == Some(finalizer));
+    if json::is_deleting(object) {
+        return match (finalizers.iter().any(holds), paused) {
+            (false, _) => Decision::Leave,
+            (true, true) => Decision::Paused,
+            (true, false) => Decision::Deprovision,
+        };
+    }
+    if !belongings.owned {
+        return Decision::Ignore;
+    }
+    if role == Role::InfrastructureCluster && json::annotation(object, MANAGED_BY).is_some() {
+        return Decision::Ignore;
+    }
+    let Some(cluster) = belongings.cluster else {
+        return Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there");
+    };
+    if paused {
+        return Decision::Paused;
+    }
+    if matches!(role, Role::InfrastructureMachine | Role::Bootstrap) {
+        if belongings.machine.is_none() {
+            return Decision::Waiting("WaitingForMachine", "the Machine that owns it is not there");
+        }
+        if json::flag(cluster, "/status/initialization/infrastructureProvisioned") != Some(true) {
+            return Decision::Waiting("WaitingForClusterInfrastructureReady", "the Cluster's infrastructure is not provisioned");
+        }
+    }
+    if finalizers.first().is_some_and(|own| !holds(own)) {
+        return Decision::Finalize;
+    }
+    let provisioned = json::flag(object, "/status/initialization/provisioned") == Some(true)
+        || json::flag(object, "/status/ready") == Some(true);
+    let has_data = belongings.machine.is_some_and(|machine| json::text(machine, "/spec/bootstrap/dataSecretName").is_some());
+    if role == Role::InfrastructureMachine && !has_data && !provisioned {
+        return Decision::Waiting("WaitingForBootstrapData", "the Machine has no bootstrap data");
+    }
+    Decision::Provision
+}
+
+/// Stops everything for one object.
+pub const PAUSED: &str = "cluster.x-k8s.io/paused";
+/// Somebody outside manages an infrastructure cluster.
+pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use serde_json::json;
+
+    const OURS: &str = "docker.example/finalizer";
+
+    fn object(held: bool, deleting: bool, paused: bool) -> Value {
+        let mut object = json!({"metadata": {"name": "a"}});
+        if held {
+            object["metadata"]["finalizers"] = json!([OURS]);
+        }
+        if deleting {
+            object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        if paused {
+            object["metadata"]["annotations"] = json!({PAUSED: ""});
+        }
+        object
+    }
+
+    /// C2, C9, C13, M1, R4a, G2: every row of the gate.
+    #[test]
+    fn gates_stand_before_every_call() {
+        let ready = json!({"status": {"initialization": {"infrastructureProvisioned": true}}});
+        let unready = json!({"status": {}});
+        let paused = json!({"spec": {"paused": true}, "status": {"initialization": {"infrastructureProvisioned": true}}});
+        let with_data = json!({"spec": {"bootstrap": {"dataSecretName": "s"}}});
+        let without_data = json!({"spec": {"bootstrap": {}}});
+        let owned = |cluster, machine| Belongings { machine, cluster, owned: true };
+        let (ic, im, bs, cp) = (Role::InfrastructureCluster, Role::InfrastructureMachine, Role::Bootstrap, Role::ControlPlane);
+        let rows = [
+            ("C2: without an owner nothing happens", ic, object(false, false, false), Belongings::default(), Decision::Ignore),
+            ("a machine without an owner is left alone", im, object(false, false, false), Belongings::default(), Decision::Ignore),
+            ("a template is never an instance (G8, G12)", Role::Template, object(true, true, false), owned(Some(&ready), None), Decision::Ignore),
+            ("an owner that cannot be read is waited for", ic, object(false, false, false), owned(None, None), Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there")),
+            ("C9: a paused Cluster stops its infrastructure", ic, object(true, false, false), owned(Some(&paused), None), Decision::Paused),
+            ("C9: a paused object is left alone", ic, object(true, false, true), owned(Some(&ready), None), Decision::Paused),
+            ("C13: the finalizer comes before the first effect", ic, object(false, false, false), owned(Some(&unready), None), Decision::Finalize),
+            ("an infrastructure cluster needs no readiness", ic, object(true, false, false), owned(Some(&unready), None), Decision::Provision),
+            ("a control plane decides by itself what it waits for", cp, object(true, false, false), owned(Some(&unready), None), Decision::Provision),
+            ("a machine waits for the cluster's infrastructure (R1)", im, object(true, false, false), owned(Some(&unready), Some(&with_data)), Decision::Waiting("WaitingForClusterInfrastructureReady", "the Cluster's infrastructure is not provisioned")),
+            ("R4a: a machine waits for bootstrap data", im, object(true, false, false), owned(Some(&ready), Some(&without_data)), Decision::Waiting("WaitingForBootstrapData", "the Machine has no bootstrap data")),
+            ("G2: with bootstrap data the machine is made", im, object(true, false, false), owned(Some(&ready), Some(&with_data)), Decision::Provision),
+            ("R3: bootstrap data waits for the cluster's infrastructure", bs, object(true, false, false), owned(Some(&unready), Some(&without_data)), Decision::Waiting("WaitingForClusterInfrastructureReady", "the Cluster's infrastructure is not provisioned")),
+            ("R3: then it is generated", bs, object(true, false, false), owned(Some(&ready), Some(&without_data)), Decision::Provision),
+            ("deletion needs no owner", im, object(true, true, false), Belongings::default(), Decision::Deprovision),
+            ("deletion waits while paused", im, object(true, true, true), Belongings::default(), Decision::Paused),
+            ("what has no finalizer of ours is not ours to delete", im, object(false, true, false), owned(Some(&ready), None), Decision::Leave),
+        ];
+        for (name, role, object, belongings, expected) in rows {
+            assert_eq!(decide(role, &[OURS.to_owned()], &object, &belongings), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_externally_managed_infrastructure_cluster_is_left_alone() {
+        let mut infra = object(true, false, false);
+        infra["metadata"]["annotations"] = json!({MANAGED_BY: "somebody"});
+        let cluster = json!({});
+        let belongings = Belongings { machine: None, cluster: Some(&cluster), owned: true };
+        assert_eq!(decide(Role::InfrastructureCluster, &[OURS.to_owned()], &infra, &belongings), Decision::Ignore);
+    }
+
+    #[test]
+    fn a_kind_without_finalizers_is_provisioned_and_left_when_deleted() {
+        let cluster = json!({"status": {"initialization": {"infrastructureProvisioned": true}}});
+        let machine = json!({});
+        let belongings = Belongings { machine: Some(&machine), cluster: Some(&cluster), owned: true };
+        assert_eq!(decide(Role::Bootstrap, &[], &object(false, false, false), &belongings), Decision::Provision);
+        assert_eq!(decide(Role::Bootstrap, &[], &object(false, true, false), &belongings), Decision::Leave);
+    }
+}

@@ -1,0 +1,24 @@
+//! One generation of a provider: the component with everything that its WasmProvider says about it. Immutable; a swap
+//! replaces the whole.
+
+use std::sync::Arc;
+
+use capwasm_runtime::{Grants, HttpClient, Provider};
+
+/// A loaded component, what it may do, and its configuration.
+pub struct Generation {
+    /// The component.
+    pub provider: Arc<Provider>,
+    /// What it may do.
+    pub grants: Arc<Grants>,
+    /// Its connections.
+    pub http: Arc<HttpClient>,
+    /// `spec.configuration` as JSON text.
+    pub configuration: String,
+}
+
+impl std::fmt::Debug for Generation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Generation").field("digest", &self.provider.digest()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,125 @@
+//! Whom an object belongs to, and the objects that a call is told about. All reads go through the pass's view, so each of
+//! them wakes the object.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use capwasm_api::descriptor::{KindDescriptor, Role};
+use capwasm_api::json;
+use capwasm_api::names::{CORE_API_VERSION, CORE_GROUP, labels};
+use capwasm_reconcile::{CacheError, ClusterId, Selector, View};
+use serde_json::Value;
+
+use crate::gate::Belongings;
+
+/// An object's Machine and Cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// The Machine that owns it.
+    pub machine: Option<Arc<Value>>,
+    /// The Cluster that it belongs to.
+    pub cluster: Option<Arc<Value>>,
+    /// Name of that Cluster, also when it is not there (any more).
+    pub cluster_id: Option<ClusterId>,
+    /// An owner reference of the kind that the role asks for is there.
+    pub owned: bool,
+}
+
+impl Observed {
+    /// As the gate wants it.
+    pub fn belongings(&self) -> Belongings<'_> {
+        Belongings { machine: self.machine.as_deref(), cluster: self.cluster.as_deref(), owned: self.owned }
+    }
+}
+
+/// Reads owner and Cluster.
+pub async fn observe(view: &View, role: Role, object: &Value) -> Result<Observed, CacheError> {
+    let namespace = json::namespace(object);
+    let owner = |kind: &str| {
+        json::items(object, "/metadata/ownerReferences")
+            .iter()
+            .find(|owner| json::kind(owner) == kind && json::group(owner) == CORE_GROUP)
+    };
+    let mut observed = Observed::default();
+    let mut cluster_name = json::label(object, labels::CLUSTER_NAME).map(str::to_owned);
+    match role {
+        Role::InfrastructureMachine | Role::Bootstrap => {
+            if let Some(owner) = owner("Machine") {
+                observed.owned = true;
+                let kind = view.kind_at(CORE_API_VERSION, "Machine").await?;
+                let machine = view.get(&kind, namespace, json::text(owner, "/name").unwrap_or_default()).await?;
+                // A namesake that was made later is another Machine.
+                observed.machine = machine.filter(|machine| Some(json::uid(machine)) == json::text(owner, "/uid"));
+                if let Some(machine) = &observed.machine {
+                    cluster_name = json::text(machine, "/spec/clusterName").map(str::to_owned);
+                }
+            }
+        }
+        Role::InfrastructureCluster | Role::ControlPlane | Role::Template => {
+            if let Some(owner) = owner("Cluster") {
+                observed.owned = true;
+                cluster_name = json::text(owner, "/name").map(str::to_owned);
+            }
+        }
+    }
+    if let Some(name) = cluster_name {
+        let kind = view.kind_at(CORE_API_VERSION, "Cluster").await?;
+        observed.cluster = view.get(&kind, namespace, &name).await?;
+        observed.cluster_id = Some(ClusterId::new(namespace, &name));
+    }
+    Ok(observed)
+}
+
+/// The objects behind `call.related`, by role, as JSON text.
+pub async fn related(
+    view: &View,
+    kinds: &[KindDescriptor],
+    role: Role,
+    namespace: &str,
+    observed: &Observed,
+) -> Result<BTreeMap<String, Vec<String>>, CacheError> {
+    let mut related = BTreeMap::new();
+    if let Some(machine) = &observed.machine {
+        related.insert("machine".to_owned(), vec![machine.to_string()]);
+    }
+    let Some(cluster) = &observed.cluster else { return Ok(related) };
+    related.insert("cluster".to_owned(), vec![cluster.to_string()]);
+    let references: &[(&str, &str)] = match role {
+        Role::InfrastructureMachine | Role::ControlPlane => &[("infrastructure-cluster", "/spec/infrastructureRef")],
+        Role::Bootstrap => &[("control-plane", "/spec/controlPlaneRef")],
+        Role::InfrastructureCluster | Role::Template => &[],
+    };
+    for (name, pointer) in references {
+        if let Some(found) = referenced(view, namespace, cluster.pointer(pointer)).await? {
+            related.insert((*name).to_owned(), vec![found.to_string()]);
+        }
+    }
+    if role == Role::InfrastructureCluster {
+        let of_cluster = Selector::labels([(labels::CLUSTER_NAME, json::name(cluster))]);
+        let machines = view.kind_at(CORE_API_VERSION, "Machine").await?;
+        related.insert("machines".to_owned(), texts(&view.list(&machines, Some(namespace), &of_cluster).await?));
+        let mut infrastructure = Vec::new();
+        for kind in kinds.iter().filter(|kind| kind.role == Role::InfrastructureMachine) {
+            let kind = view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;
+            infrastructure.extend(texts(&view.list(&kind, Some(namespace), &of_cluster).await?));
+        }
+        related.insert("infrastructure-machines".to_owned(), infrastructure);
+    }
+    Ok(related)
+}
+
+/// The object behind a `{apiGroup, kind, name}` reference; none when the reference or the object is not there.
+async fn referenced(view: &View, namespace: &str, reference: Option<&Value>) -> Result<Option<Arc<Value>>, CacheError> {
+    let Some(reference) = reference else { return Ok(None) };
+    let part = |name: &str| reference.get(name).and_then(Value::as_str);
+    let (Some(group), Some(kind), Some(name)) = (part("apiGroup"), part("kind"), part("name")) else { return Ok(None) };
+    match view.kind(group, kind).await {
+        Ok(kind) => view.get(&kind, namespace, name).await,
+        Err(CacheError::UnknownKind { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn texts(objects: &[Arc<Value>]) -> Vec<String> {
+    objects.iter().map(|object| object.to_string()).collect()
+}

@@ -1,0 +1,178 @@
+//! A guest's reads, answered from the host's caches and remembered for the object that is being reconciled. Grants were
+//! checked by the runtime before any of this is asked; what is checked here is the namespace.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use capwasm_reconcile::{CacheError, ClusterId, Kind, Selector, View};
+use capwasm_remote::Remote;
+use capwasm_runtime::{Lookup, ObjectRef, Refusal, Refused, Secrets};
+use serde_json::Value;
+
+/// Reads of the management cluster, within the object's namespace.
+pub struct Management {
+    /// The pass's reads.
+    pub view: View,
+    /// The object's namespace.
+    pub namespace: String,
+}
+
+#[async_trait]
+impl Lookup for Management {
+    async fn get(&self, target: &ObjectRef) -> Result<String, Refused> {
+        let kind = kind_of(&self.view, &target.api_version, &target.kind).await?;
+        let namespace = self.namespace_of(&kind, target.namespace.as_deref())?;
+        get(&self.view, &kind, namespace, &target.name).await
+    }
+
+    async fn list(&self, api_version: &str, kind: &str, namespace: Option<&str>, labels: &str) -> Result<Vec<String>, Refused> {
+        let kind = kind_of(&self.view, api_version, kind).await?;
+        let namespace = self.namespace_of(&kind, namespace)?;
+        list(&self.view, &kind, Some(namespace), labels).await
+    }
+}
+
+impl Management {
+    fn namespace_of<'a>(&'a self, kind: &Kind, asked: Option<&'a str>) -> Result<&'a str, Refused> {
+        match asked {
+            Some(other) if kind.namespaced && other != self.namespace => {
+                Err(Refused::denied(format!("reads are limited to namespace {:?}, not {other:?}", self.namespace)))
+            }
+            _ => Ok(&self.namespace),
+        }
+    }
+}
+
+/// Reads of the workload cluster.
+pub struct Workload {
+    /// The pass's reads.
+    pub view: View,
+    /// Connections to workload clusters.
+    pub remote: Remote,
+    /// The object's cluster.
+    pub cluster: Option<ClusterId>,
+}
+
+impl Workload {
+    async fn connected(&self) -> Result<View, Refused> {
+        let Some(cluster) = &self.cluster else {
+            return Err(Refused::new(Refusal::Unavailable, "NoCluster", "the object belongs to no Cluster"));
+        };
+        let workload = self.remote.connect(&self.view, cluster).await;
+        let workload = workload.map_err(|error| Refused::new(Refusal::Unavailable, error.reason, error.message))?;
+        Ok(workload.view(&self.view))
+    }
+}
+
+#[async_trait]
+impl Lookup for Workload {
+    async fn get(&self, target: &ObjectRef) -> Result<String, Refused> {
+        let view = self.connected().await?;
+        let kind = kind_of(&view, &target.api_version, &target.kind).await?;
+        get(&view, &kind, target.namespace.as_deref().unwrap_or_default(), &target.name).await
+    }
+
+    async fn list(&self, api_version: &str, kind: &str, namespace: Option<&str>, labels: &str) -> Result<Vec<String>, Refused> {
+        let view = self.connected().await?;
+        let kind = kind_of(&view, api_version, kind).await?;
+        list(&view, &kind, namespace, labels).await
+    }
+}
+
+/// Secrets of the object's namespace, always live.
+pub struct NamespaceSecrets {
+    /// The pass's reads.
+    pub view: View,
+    /// The object's namespace.
+    pub namespace: String,
+    /// Name of the Secret with the machine's bootstrap data.
+    pub data_secret: Option<String>,
+}
+
+#[async_trait]
+impl Secrets for NamespaceSecrets {
+    async fn open(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
+        let kind = kind_of(&self.view, "v1", "Secret").await?;
+        let secret = self.view.get_live(&kind, &self.namespace, name).await.map_err(refused)?;
+        let secret = secret.ok_or_else(|| Refused::not_found(format!("there is no Secret {}/{name}", self.namespace)))?;
+        decode(&secret).map_err(|key| Refused::invalid("BrokenSecret", format!("Secret {}/{name}: {key:?} is not base64", self.namespace)))
+    }
+
+    async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
+        match &self.data_secret {
+            Some(name) => self.open(name).await,
+            None => Err(Refused::not_found("the Machine has no bootstrap data yet")),
+        }
+    }
+}
+
+/// The decoded `data` of a Secret, or the key that is not base64.
+fn decode(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let Some(data) = secret.get("data").and_then(Value::as_object) else { return Ok(BTreeMap::new()) };
+    data.iter()
+        .map(|(key, value)| {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(value.as_str().unwrap_or_default());
+            bytes.map(|bytes| (key.clone(), bytes)).map_err(|_| key.clone())
+        })
+        .collect()
+}
+
+/// `group/version` exactly; `group/` at the version that the server prefers.
+async fn kind_of(view: &View, api_version: &str, kind: &str) -> Result<Kind, Refused> {
+    let found = match api_version.strip_suffix('/') {
+        Some(group) => view.kind(group, kind).await,
+        None => view.kind_at(api_version, kind).await,
+    };
+    found.map_err(refused)
+}
+
+async fn get(view: &View, kind: &Kind, namespace: &str, name: &str) -> Result<String, Refused> {
+    let found = view.get(kind, namespace, name).await.map_err(refused)?;
+    found
+        .map(|object| object.to_string())
+        .ok_or_else(|| Refused::not_found(format!("there is no {} {namespace}/{name}", kind.kind)))
+}
+
+async fn list(view: &View, kind: &Kind, namespace: Option<&str>, labels: &str) -> Result<Vec<String>, Refused> {
+    let selector = Selector::parse(labels).map_err(|error| Refused::invalid("BadSelector", error.to_string()))?;
+    let found = view.list(kind, namespace, &selector).await.map_err(refused)?;
+    Ok(found.iter().map(|object: &Arc<Value>| object.to_string()).collect())
+}
+
+fn refused(error: CacheError) -> Refused {
+    let chain = chain(&error);
+    match &error {
+        CacheError::UnknownKind { .. } => Refused::new(Refusal::NotFound, "UnknownKind", chain),
+        error if error.is_unavailable() => Refused::new(Refusal::Unavailable, "Unavailable", chain),
+        _ => Refused::new(Refusal::Invalid, "ReadFailed", chain),
+    }
+}
+
+/// An error with its causes, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn secret_data_is_decoded_or_the_broken_key_named() {
+        let good = decode(&json!({"data": {"value": "aGVsbG8=", "empty": ""}})).unwrap();
+        assert_eq!((good["value"].as_slice(), good["empty"].as_slice()), (b"hello".as_slice(), b"".as_slice()));
+        assert_eq!(decode(&json!({"data": {"value": "%%%"}})), Err("value".to_owned()));
+        assert!(decode(&json!({"metadata": {}})).unwrap().is_empty());
+    }
+}

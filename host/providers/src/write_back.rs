@@ -1,0 +1,464 @@
+//! A guest's reply becomes a plan: typed answers go to the fields of the contract version in force, the outcome to status,
+//! own paths, conditions, events and operations. Pure.
+//!
+//! What latches stays: provider id, endpoint, provisioned, initialized and the name of the data Secret are set once and
+//! never taken back, whatever a later call answers.
+
+use crate::schema;
+use capwasm_api::conditions::{self, Condition, Status};
+use capwasm_api::descriptor::{KindDescriptor, Role};
+use capwasm_api::json;
+use capwasm_reconcile::{Action, ClusterId, Event, Operation, Place, Plan, Target, Verdict};
+use capwasm_runtime::{Answer, Fault, ObjectRef, Outcome, Problem, Refused};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// The contract version in force for a kind at its spoken version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contract {
+    /// `status.ready` and conditions with severity.
+    V1Beta1,
+    /// `status.initialization` and metav1 conditions.
+    V1Beta2,
+}
+
+impl Contract {
+    /// By the CRD's contract labels; the newest whose label names the version.
+    pub fn of(crd: &Value, version: &str) -> Self {
+        let named = |contract: &str| {
+            json::label(crd, &format!("cluster.x-k8s.io/{contract}")).is_some_and(|list| list.split('_').any(|v| v == version))
+        };
+        if !named("v1beta2") && named("v1beta1") { Self::V1Beta1 } else { Self::V1Beta2 }
+    }
+}
+
+/// What a reply is written back to.
+pub struct WriteBack<'a> {
+    /// The object as it was when the guest saw it.
+    pub object: &'a Value,
+    /// Its kind.
+    pub kind: &'a KindDescriptor,
+    /// The contract version in force.
+    pub contract: Contract,
+    /// The cluster that it belongs to: where operations on the workload cluster go.
+    pub cluster: Option<&'a ClusterId>,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// The plan of a call that was answered.
+pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &Outcome) -> Plan {
+    let mut desired = at.object.clone();
+    let mut plan = Plan::nothing();
+    for fields in &outcome.status {
+        merge(json::map(&mut desired, &["status"]), fields, &["conditions"]);
+    }
+    for fields in &outcome.own {
+        for path in merge_own(&mut desired, fields, &at.kind.own) {
+            plan.events.push(Event::warning("PathNotOwned", format!("the provider set {path}, which its descriptor does not declare as its own; dropped")));
+        }
+    }
+    for condition in &outcome.conditions {
+        set_condition(at, &mut desired, &condition.name, condition.status, &condition.reason, &condition.message, None);
+    }
+    plan.events.extend(outcome.events.iter().map(|event| Event {
+        warning: event.warning,
+        reason: event.reason.clone(),
+        message: event.message.clone(),
+    }));
+    plan.wake_after = outcome.wake_after;
+    plan.wake_when_applied = outcome.wake_when_applied;
+
+    let refused = operations(at, outcome, &mut plan.operations);
+    match answer {
+        Ok(Answer::Gone(gone)) => {
+            ready(at, &mut desired, Some(false), "Deleting", "", Some(Fault::Waiting));
+            if *gone && refused.is_none() {
+                plan.release.clone_from(&at.kind.finalizers);
+            }
+            plan.verdict = if *gone { Verdict::Done } else { Verdict::Waiting };
+        }
+        Ok(answer) => {
+            write_answer(at, &mut desired, answer, &mut plan.operations);
+            plan.verdict = Verdict::Done;
+        }
+        Err(problem) => {
+            ready(at, &mut desired, Some(false), &problem.reason, &problem.message, Some(problem.fault));
+            plan.verdict = verdict(problem);
+            if let Some(event) = problem_event(problem) {
+                plan.events.push(event);
+            }
+        }
+    }
+    if let Some((key, refused)) = refused {
+        let message = format!("operation {key:?} is not granted: {}", refused.message);
+        ready(at, &mut desired, Some(false), &refused.reason, &message, Some(Fault::Invalid));
+        plan.verdict = Verdict::Failed { reason: refused.reason, message, retry_after: None, backoff: false };
+    }
+    plan.desired = Some(desired);
+    plan
+}
+
+/// The plan of a call that came to nothing: a trap, or a passed limit. Nothing that the guest collected counts.
+pub fn failed(at: &WriteBack<'_>, reason: &str, message: &str) -> Plan {
+    let mut desired = at.object.clone();
+    set_condition(at, &mut desired, ready_condition(at.kind.role), None, reason, message, Some(Fault::Transient));
+    Plan { desired: Some(desired), verdict: Verdict::retry(reason, message), ..Plan::default() }
+}
+
+/// The plan of an object whose gate is closed by somebody else's slowness.
+pub fn waiting(at: &WriteBack<'_>, reason: &str, message: &str) -> Plan {
+    let mut desired = at.object.clone();
+    let latched = json::flag(at.object, "/status/initialization/provisioned") == Some(true);
+    if !latched {
+        ready(at, &mut desired, Some(false), reason, message, Some(Fault::Waiting));
+    }
+    Plan { desired: Some(desired), verdict: Verdict::Waiting, ..Plan::default() }
+}
+
+/// The plan that only says whether the object is paused.
+pub fn paused(at: &WriteBack<'_>) -> Plan {
+    let mut desired = at.object.clone();
+    set_condition(at, &mut desired, "Paused", Some(true), "Paused", "", None);
+    Plan { desired: Some(desired), verdict: Verdict::Waiting, ..Plan::default() }
+}
+
+/// The plan that writes the finalizers, and calls again once they can be read.
+pub fn finalize(object: &Value, finalizer: &str) -> Plan {
+    let mut desired = object.clone();
+    let list = json::map(&mut desired, &["metadata"]).entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(list) = list.as_array_mut() {
+        list.push(finalizer.into());
+    }
+    Plan { desired: Some(desired), wake_when_applied: true, ..Plan::default() }
+}
+
+fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operations: &mut Vec<Operation>) {
+    // A resumed object says so; one that was never paused says nothing, which saves a write.
+    if conditions::is_true(at.object, "Paused") {
+        set_condition(at, desired, "Paused", Some(false), "NotPaused", "", None);
+    }
+    match answer {
+        Answer::Cluster { provisioned, endpoint, failure_domains } => {
+            latch_endpoint(desired, endpoint.as_ref().map(|endpoint| (endpoint.host.as_str(), endpoint.port)));
+            let domains = failure_domains.iter().map(|domain| {
+                let attributes: serde_json::Map<String, Value> =
+                    domain.attributes.iter().map(|(key, value)| (key.clone(), value.clone().into())).collect();
+                let mut entry = json!({"controlPlane": domain.control_plane});
+                if !attributes.is_empty() {
+                    entry["attributes"] = Value::Object(attributes);
+                }
+                (domain.name.clone(), entry)
+            });
+            let domains = match at.contract {
+                Contract::V1Beta1 => Value::Object(domains.collect()),
+                Contract::V1Beta2 => domains
+                    .map(|(name, mut entry)| {
+                        entry["name"] = name.into();
+                        entry
+                    })
+                    .collect(),
+            };
+            let none = domains.as_array().is_some_and(Vec::is_empty) || domains.as_object().is_some_and(serde_json::Map::is_empty);
+            json::set(desired, &["status", "failureDomains"], if none { Value::Null } else { domains });
+            latch_provisioned(at, desired, *provisioned);
+        }
+        Answer::Machine { provisioned, provider_id, addresses, failure_domain } => {
+            if let (None, Some(id)) = (json::text(at.object, "/spec/providerID"), provider_id) {
+                json::set(desired, &["spec", "providerID"], id.clone());
+            }
+            if !addresses.is_empty() {
+                let addresses: Value = addresses.iter().map(|a| json!({"type": a.kind, "address": a.value})).collect();
+                json::set(desired, &["status", "addresses"], addresses);
+            }
+            if let Some(domain) = failure_domain.as_ref().filter(|_| schema::declares(&at.kind.crd, &at.kind.version, "status.failureDomain")) {
+                json::set(desired, &["status", "failureDomain"], domain.clone());
+            }
+            latch_provisioned(at, desired, *provisioned);
+        }
+        Answer::Bootstrap(data) => {
+            let name = json::text(at.object, "/status/dataSecretName").unwrap_or(json::name(at.object)).to_owned();
+            if let Some(data) = data {
+                operations.push(Operation::management("bootstrap-data", Action::Create(data_secret(at.object, &name, data))));
+            }
+            let made = data.is_some() || json::text(at.object, "/status/dataSecretName").is_some();
+            if made {
+                json::set(desired, &["status", "dataSecretName"], name);
+                match at.contract {
+                    Contract::V1Beta1 => json::set(desired, &["status", "ready"], true),
+                    Contract::V1Beta2 => json::set(desired, &["status", "initialization", "dataSecretCreated"], true),
+                }
+                ready(at, desired, Some(true), "Ready", "", None);
+            } else {
+                ready(at, desired, Some(false), "WaitingForBootstrapData", "", Some(Fault::Waiting));
+            }
+        }
+        Answer::ControlPlane(state) => {
+            if schema::declares(&at.kind.crd, &at.kind.version, "spec.controlPlaneEndpoint") {
+                latch_endpoint(desired, state.endpoint.as_ref().map(|endpoint| (endpoint.host.as_str(), endpoint.port)));
+            }
+            let status = json::map(desired, &["status"]);
+            status.insert("replicas".into(), state.replicas.into());
+            status.insert("readyReplicas".into(), state.ready.into());
+            match at.contract {
+                Contract::V1Beta1 => {
+                    status.insert("updatedReplicas".into(), state.up_to_date.into());
+                    status.insert("unavailableReplicas".into(), state.replicas.saturating_sub(state.available).into());
+                }
+                Contract::V1Beta2 => {
+                    status.insert("availableReplicas".into(), state.available.into());
+                    status.insert("upToDateReplicas".into(), state.up_to_date.into());
+                }
+            }
+            if !state.selector.is_empty() {
+                status.insert("selector".into(), state.selector.clone().into());
+            }
+            if let Some(version) = &state.version {
+                status.insert("version".into(), version.clone().into());
+            }
+            if state.initialized {
+                match at.contract {
+                    Contract::V1Beta1 => {
+                        json::set(desired, &["status", "initialized"], true);
+                        json::set(desired, &["status", "ready"], state.ready > 0);
+                    }
+                    Contract::V1Beta2 => json::set(desired, &["status", "initialization", "controlPlaneInitialized"], true),
+                }
+            }
+            if let Some(generation) = json::number(at.object, "/metadata/generation")
+                && schema::declares(&at.kind.crd, &at.kind.version, "status.observedGeneration")
+            {
+                json::set(desired, &["status", "observedGeneration"], generation);
+            }
+        }
+        Answer::Gone(_) => {}
+    }
+}
+
+fn latch_endpoint(desired: &mut Value, endpoint: Option<(&str, u16)>) {
+    let set = json::text(desired, "/spec/controlPlaneEndpoint/host").is_some();
+    if let Some((host, port)) = endpoint.filter(|_| !set) {
+        json::set(desired, &["spec", "controlPlaneEndpoint"], json!({"host": host, "port": port}));
+    }
+}
+
+fn latch_provisioned(at: &WriteBack<'_>, desired: &mut Value, provisioned: bool) {
+    let path: &[&str] = match at.contract {
+        Contract::V1Beta1 => &["status", "ready"],
+        Contract::V1Beta2 => &["status", "initialization", "provisioned"],
+    };
+    let latched = json::flag(at.object, &format!("/{}", path.join("/"))) == Some(true);
+    if provisioned || latched {
+        json::set(desired, path, true);
+    }
+    if provisioned {
+        ready(at, desired, Some(true), "Ready", "", None);
+    } else {
+        ready(at, desired, Some(false), "NotReady", "provisioning goes on", Some(Fault::Waiting));
+    }
+}
+
+fn data_secret(object: &Value, name: &str, data: &capwasm_runtime::BootstrapData) -> Value {
+    use base64::Engine as _;
+    let encode = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
+    let cluster = json::label(object, capwasm_api::names::labels::CLUSTER_NAME).unwrap_or_default();
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": name,
+            "namespace": json::namespace(object),
+            "labels": {(capwasm_api::names::labels::CLUSTER_NAME): cluster},
+            "ownerReferences": [{
+                "apiVersion": object.get("apiVersion"),
+                "kind": json::kind(object),
+                "name": json::name(object),
+                "uid": json::uid(object),
+                "controller": true,
+            }],
+        },
+        "type": capwasm_api::names::SECRET_TYPE,
+        "data": {"value": encode(&data.value), "format": encode(data.format.as_bytes())},
+    })
+}
+
+/// The condition that sums up what the host knows of a call. A control plane reports `Available` by itself.
+fn ready_condition(role: Role) -> &'static str {
+    if role == Role::ControlPlane { "Available" } else { "Ready" }
+}
+
+fn ready(at: &WriteBack<'_>, desired: &mut Value, status: Option<bool>, reason: &str, message: &str, fault: Option<Fault>) {
+    if at.kind.role == Role::ControlPlane && fault.is_none_or(|fault| fault == Fault::Waiting) {
+        return;
+    }
+    set_condition(at, desired, ready_condition(at.kind.role), status, reason, message, fault);
+}
+
+fn set_condition(at: &WriteBack<'_>, desired: &mut Value, name: &str, status: Option<bool>, reason: &str, message: &str, fault: Option<Fault>) {
+    let reason = if reason.is_empty() { "Unspecified" } else { reason };
+    let status = match status {
+        Some(true) => Status::True,
+        Some(false) => Status::False,
+        None => Status::Unknown,
+    };
+    conditions::set(desired, &Condition::new(name, status, reason).message(message), at.now);
+    if at.contract == Contract::V1Beta1
+        && let Some(entry) = desired
+            .pointer_mut("/status/conditions")
+            .and_then(Value::as_array_mut)
+            .and_then(|list| list.iter_mut().find(|entry| entry.get("type").and_then(Value::as_str) == Some(name)))
+    {
+        // v1beta1: a severity where it does not hold, nothing but the status where it does.
+        if status == Status::True {
+            if let Some(entry) = entry.as_object_mut() {
+                entry.remove("reason");
+                entry.remove("message");
+                entry.remove("severity");
+            }
+        } else {
+            entry["severity"] = severity(fault).into();
+        }
+    }
+}
+
+/// v1beta1's severity of a fault.
+fn severity(fault: Option<Fault>) -> &'static str {
+    match fault {
+        None | Some(Fault::Waiting) => "Info",
+        Some(Fault::Transient) => "Warning",
+        Some(Fault::Invalid | Fault::Terminal | Fault::Unsupported) => "Error",
+    }
+}
+
+fn verdict(problem: &Problem) -> Verdict {
+    match problem.fault {
+        Fault::Waiting => Verdict::Waiting,
+        fault => Verdict::Failed {
+            reason: problem.reason.clone(),
+            message: problem.message.clone(),
+            retry_after: problem.retry_after,
+            backoff: fault == Fault::Transient,
+        },
+    }
+}
+
+/// A failure that needs a person gets an event of its own; the runner tells the others.
+fn problem_event(problem: &Problem) -> Option<Event> {
+    (problem.fault == Fault::Terminal).then(|| Event::warning(&problem.reason, &problem.message))
+}
+
+/// Operations in order, up to the first that was not granted, which is returned.
+fn operations(at: &WriteBack<'_>, outcome: &Outcome, into: &mut Vec<Operation>) -> Option<(String, Refused)> {
+    use capwasm_runtime::Operation as Wanted;
+    let namespace = json::namespace(at.object);
+    let place_of = |place: capwasm_runtime::Place| match (place, at.cluster) {
+        (capwasm_runtime::Place::Workload, Some(cluster)) => Some(Place::Workload(cluster.clone())),
+        (capwasm_runtime::Place::Workload, None) => None,
+        (capwasm_runtime::Place::Management, _) => Some(Place::Management),
+    };
+    let target_of = |target: &ObjectRef| Target {
+        api_version: target.api_version.clone(),
+        kind: target.kind.clone(),
+        namespace: target.namespace.clone().unwrap_or_else(|| namespace.to_owned()),
+        name: target.name.clone(),
+    };
+    for wanted in &outcome.operations {
+        let (place, action) = match wanted {
+            Wanted::Create { place, object, .. } => (*place, Action::Create(with_namespace(object, *place, namespace))),
+            Wanted::Apply { place, object, .. } => (
+                *place,
+                Action::Apply { object: with_namespace(object, *place, namespace), manager: "capwasm".into(), force: true },
+            ),
+            Wanted::Patch { place, target, merge, .. } => (
+                *place,
+                Action::Patch { target: target_of(target), merge: merge.clone(), resource_version: None, subresource: None },
+            ),
+            Wanted::SetConditionOf { target, condition, .. } => (
+                capwasm_runtime::Place::Management,
+                Action::SetCondition {
+                    target: target_of(target),
+                    condition: json!({
+                        "type": condition.name,
+                        "status": match condition.status { Some(true) => "True", Some(false) => "False", None => "Unknown" },
+                        "reason": condition.reason,
+                        "message": condition.message,
+                    }),
+                },
+            ),
+            Wanted::Delete { place, target, uid, .. } => {
+                (*place, Action::Delete { target: target_of(target), uid: uid.clone(), propagation: None })
+            }
+            Wanted::Refused { key, refused } => return Some((key.clone(), refused.clone())),
+        };
+        let Some(place) = place_of(place) else {
+            return Some((wanted.key().to_owned(), Refused::invalid("NoCluster", "the object belongs to no cluster, so there is no workload cluster to write to")));
+        };
+        into.push(Operation { key: wanted.key().to_owned(), place, action });
+    }
+    None
+}
+
+/// An object for the management cluster without a namespace stands in the reconciled object's.
+fn with_namespace(object: &Value, place: capwasm_runtime::Place, namespace: &str) -> Value {
+    let mut object = object.clone();
+    if place == capwasm_runtime::Place::Management && json::text(&object, "/metadata/namespace").is_none() && !namespace.is_empty() {
+        json::set(&mut object, &["metadata", "namespace"], namespace);
+    }
+    object
+}
+
+/// JSON merge patch (RFC 7396) on a map, leaving out some top-level keys.
+fn merge(into: &mut serde_json::Map<String, Value>, patch: &Value, except: &[&str]) {
+    let Some(patch) = patch.as_object() else { return };
+    for (key, value) in patch {
+        if except.contains(&key.as_str()) {
+            continue;
+        }
+        match value {
+            Value::Null => {
+                into.remove(key);
+            }
+            Value::Object(_) => {
+                let entry = into.entry(key.clone()).or_insert_with(|| json!({}));
+                if !entry.is_object() {
+                    *entry = json!({});
+                }
+                if let Some(map) = entry.as_object_mut() {
+                    merge(map, value, &[]);
+                }
+            }
+            value => {
+                into.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Merges the leaves that lie under declared paths; returns the paths of the others.
+fn merge_own(desired: &mut Value, fields: &Value, own: &[String]) -> Vec<String> {
+    let mut dropped = Vec::new();
+    let mut walk: Vec<(Vec<String>, &Value)> = vec![(Vec::new(), fields)];
+    while let Some((path, value)) = walk.pop() {
+        let dotted = path.join(".");
+        if !path.is_empty() && own.iter().any(|declared| dotted == *declared || dotted.starts_with(&format!("{declared}."))) {
+            let parents: Vec<&str> = path.iter().map(String::as_str).collect();
+            if let Some((last, parents)) = parents.split_last() {
+                merge(json::map(desired, parents), &json!({(*last): value}), &[]);
+            }
+            continue;
+        }
+        match value.as_object().filter(|map| !map.is_empty()) {
+            Some(map) => walk.extend(map.iter().map(|(key, value)| {
+                let mut path = path.clone();
+                path.push(key.clone());
+                (path, value)
+            })),
+            None => dropped.push(dotted),
+        }
+    }
+    dropped.sort();
+    dropped
+}
+
+#[cfg(test)]
+mod tests;
