@@ -1,8 +1,28 @@
-//! From a plan to requests.
+//! From a plan to requests: the only place of the host that writes to an API server.
+//!
+//! Order: finalizers added together with own metadata and spec (one patch); operations one after the other, the first
+//! failure stops the rest; status; events; the released finalizers, only when all went well. Nothing is sent where
+//! nothing differs. What was written is handed back, so that the key waits until its caches show it.
+
+pub(crate) mod diff;
+mod events;
+mod operation;
+mod refusal;
+mod sent;
+
 use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde_json::Value;
-use crate::{cache::{Cache, Written}, kind::ClusterId, kind::Key, metrics::Metrics, plan::{Plan, Results}};
+
+use self::{events::Recorder, operation::Writer, sent::SentIntents};
+use crate::{
+    cache::{Cache, Mark, Written},
+    kind::{ClusterId, Key, Source},
+    meta,
+    metrics::Metrics,
+    plan::{ErrorKind, Event, OperationError, Place, Plan, Results},
+};
 
 /// On objects without owner references: the uid of the object that they were created for.
 pub const CREATED_FOR: &str = "capwasm.dev/created-for";
@@ -15,13 +35,24 @@ pub trait Workloads: Send + Sync {
 }
 
 /// A workload cluster cannot be reached just now.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cluster} is not connected: {message}")]
 pub struct Unavailable {
     /// The cluster.
     pub cluster: ClusterId,
     /// Why.
     pub message: String,
+}
+
+/// For hosts without workload clusters.
+#[derive(Clone, Copy, Debug)]
+pub struct NoWorkloads;
+
+#[async_trait]
+impl Workloads for NoWorkloads {
+    async fn cache(&self, cluster: &ClusterId) -> Result<Cache, Unavailable> {
+        Err(Unavailable { cluster: cluster.clone(), message: "this host has no workload clusters".to_owned() })
+    }
 }
 
 /// What became of a plan.
@@ -31,18 +62,157 @@ pub struct Applied {
     pub results: Results,
     /// What the caches have to show before the key may run again.
     pub written: Vec<Written>,
-    /// The reconciled object changed meanwhile: decide again.
+    /// What the plan was decided on has changed meanwhile: decide again.
     pub conflict: bool,
-    /// The own object could not be written for another reason than a conflict.
-    pub failure: Option<String>,
+    /// The own object could not be written, for another reason than a conflict.
+    pub failure: Option<OperationError>,
+}
+
+impl Applied {
+    /// The first operation that failed.
+    pub fn failed_operation(&self) -> Option<(&str, &OperationError)> {
+        self.results.iter().find_map(|(key, result)| Some((key.as_str(), result.as_ref().err()?)))
+    }
 }
 
 /// Writes plans.
-pub struct Executor;
+pub struct Executor {
+    management: Cache,
+    workloads: Arc<dyn Workloads>,
+    metrics: Arc<Metrics>,
+    recorder: Recorder,
+    sent: SentIntents,
+}
 
 impl Executor {
-    /// Writes to `management` and to the clusters of `workloads`.
-    pub fn new(_management: Cache, _workloads: Arc<dyn Workloads>, _metrics: Arc<Metrics>) -> Self { Self }
-    /// Writes what differs between `observed` and the plan.
-    pub async fn apply(&self, _controller: &str, _key: &Key, _observed: &Value, _plan: &Plan) -> Applied { todo!() }
+    /// Writes to `management` and to the clusters of `workloads`. Needs a running tokio runtime: events are written in
+    /// the background.
+    pub fn new(management: Cache, workloads: Arc<dyn Workloads>, metrics: Arc<Metrics>) -> Self {
+        let recorder = Recorder::start(management.requests().clone(), metrics.clone());
+        Self { management, workloads, metrics, recorder, sent: SentIntents::default() }
+    }
+
+    /// Writes what differs between `observed`, which is the object of `key`, and the plan, in the name of `controller`.
+    pub async fn apply(&self, controller: &str, key: &Key, observed: &Value, plan: &Plan) -> Applied {
+        let mut applied = Applied::default();
+        for event in &plan.events {
+            self.recorder.record(controller, observed, event.clone());
+        }
+        // What the object is now, as far as our own writes have told.
+        let mut live = observed.clone();
+        let writer = self.writer(controller, &self.management);
+        let own = plan.desired.as_ref().and_then(|desired| diff::own_patch(observed, desired, &plan.release));
+        if let Some(patch) = own
+            && !self.write_own(&writer, key, None, &patch, &mut live, &mut applied).await
+        {
+            return applied;
+        }
+        self.run_operations(controller, observed, plan, &mut applied).await;
+        let status = plan.desired.as_ref().and_then(|desired| diff::status_patch(observed, desired, &live));
+        if let Some(patch) = status
+            && !self.write_own(&writer, key, Some("status"), &patch, &mut live, &mut applied).await
+        {
+            return applied;
+        }
+        if applied.failed_operation().is_none()
+            && let Some(patch) = diff::release_patch(&live, &plan.release)
+        {
+            self.write_own(&writer, key, None, &patch, &mut live, &mut applied).await;
+        }
+        applied
+    }
+
+    /// Records an event outside a plan: for passes that came to none.
+    pub fn record(&self, controller: &str, about: &Value, event: Event) {
+        self.recorder.record(controller, about, event);
+    }
+
+    /// Waits until all recorded events are written.
+    pub async fn flush(&self) {
+        self.recorder.flush().await;
+    }
+
+    /// Patches the reconciled object. Returns whether the plan goes on.
+    async fn write_own(
+        &self,
+        writer: &Writer<'_>,
+        key: &Key,
+        subresource: Option<&'static str>,
+        patch: &Value,
+        live: &mut Value,
+        applied: &mut Applied,
+    ) -> bool {
+        match writer.merge(&key.kind, &key.namespace, &key.name, subresource, patch).await {
+            Ok(answer) => {
+                let uid = meta::text(live, "uid");
+                let mark = if meta::is_deleting(&answer) && meta::finalizers(&answer).next().is_none() {
+                    Some(Mark::Gone(uid.into()))
+                } else {
+                    meta::version(&answer).map(Mark::Version)
+                };
+                applied.written.extend(mark.map(|mark| written(Source::Management, key, mark)));
+                *live = answer;
+                true
+            }
+            Err(error) => {
+                match error.kind {
+                    ErrorKind::Conflict => applied.conflict = true,
+                    // Gone meanwhile: its deletion will reach the cache, and nothing is left to do.
+                    ErrorKind::NotFound => {}
+                    _ => applied.failure = Some(error),
+                }
+                if applied.failure.is_none() {
+                    applied.written.extend(self.catch_up_mark(&self.management, key, live).await);
+                }
+                false
+            }
+        }
+    }
+
+    async fn run_operations(&self, controller: &str, observed: &Value, plan: &Plan, applied: &mut Applied) {
+        for operation in &plan.operations {
+            let result = match self.cache_of(&operation.place).await {
+                Ok(cache) => {
+                    let writer = self.writer(controller, &cache);
+                    writer.run(observed, &operation.action, &mut applied.written).await
+                }
+                Err(unavailable) => Err(OperationError {
+                    kind: ErrorKind::Unavailable,
+                    reason: "ClusterNotConnected".to_owned(),
+                    message: unavailable.to_string(),
+                }),
+            };
+            let failed = result.is_err();
+            applied.results.push((operation.key.clone(), result));
+            if failed {
+                return;
+            }
+        }
+    }
+
+    /// After a conflict: the state that the cache has to reach before deciding again makes sense.
+    async fn catch_up_mark(&self, cache: &Cache, key: &Key, last: &Value) -> Option<Written> {
+        let mark = match cache.get_live(&key.kind, &key.namespace, &key.name).await {
+            Ok(Some(live)) => meta::version(&live).map(Mark::Version),
+            Ok(None) => Some(Mark::Gone(meta::text(last, "uid").into())),
+            // Then the next try meets the same conflict, which backs off.
+            Err(_) => None,
+        };
+        mark.map(|mark| written(cache.source().clone(), key, mark))
+    }
+
+    async fn cache_of(&self, place: &Place) -> Result<Cache, Unavailable> {
+        match place {
+            Place::Management => Ok(self.management.clone()),
+            Place::Workload(cluster) => self.workloads.cache(cluster).await,
+        }
+    }
+
+    fn writer<'a>(&'a self, controller: &'a str, cache: &'a Cache) -> Writer<'a> {
+        Writer { controller, cache, metrics: &self.metrics, sent: &self.sent }
+    }
+}
+
+fn written(source: Source, key: &Key, mark: Mark) -> Written {
+    Written { source, kind: key.kind.clone(), namespace: key.namespace.clone(), name: key.name.clone(), mark }
 }

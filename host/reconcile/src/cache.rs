@@ -120,6 +120,13 @@ pub enum Mark {
     Gone(Arc<str>),
 }
 
+/// The indexed fields of a cached object.
+pub(crate) struct Known {
+    pub(crate) uid: Arc<str>,
+    pub(crate) version: u64,
+    pub(crate) deleting: bool,
+}
+
 /// What is cached at all.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope {
@@ -319,12 +326,16 @@ impl Cache {
         }
     }
 
-    /// What the cache knows of an object without parsing it: uid, resourceVersion, and whether it is being deleted.
-    /// `None` also while the kind is not watched.
-    pub(crate) fn known(&self, kind: &Kind, namespace: &str, name: &str) -> Option<(Arc<str>, u64, bool)> {
+    /// What the cache knows of an object without parsing it; `None` also while the kind is not watched.
+    pub(crate) fn known(&self, kind: &Kind, namespace: &str, name: &str) -> Option<Known> {
         let watch = self.0.watches.read().get(kind).cloned()?;
         let entry = watch.store().get(scope_of(kind, namespace), name)?;
-        Some((entry.uid.clone(), entry.version, entry.deleting))
+        Some(Known { uid: entry.uid.clone(), version: entry.version, deleting: entry.deleting })
+    }
+
+    /// For writing: requests on the same server.
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.0.requests
     }
 
     /// Namespace and name of every cached object of the kind.

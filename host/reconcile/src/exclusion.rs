@@ -1,1 +1,81 @@
-//! What never runs at the same time.
+//! What never runs at the same time: keys of one group, over all controllers of the process.
+//!
+//! A group that is left is handed to the one who has waited longest, and stays reserved until that one enters it or
+//! leaves it. So nobody starves, and nothing that wants the group has to be asked twice.
+
+use std::collections::{HashMap, VecDeque};
+
+use parking_lot::Mutex;
+
+/// The groups that are held now. `W` says who holds and waits.
+pub struct Exclusion<W> {
+    groups: Mutex<HashMap<String, Group<W>>>,
+}
+
+struct Group<W> {
+    holder: W,
+    waiting: VecDeque<W>,
+}
+
+impl<W> Default for Exclusion<W> {
+    fn default() -> Self {
+        Self { groups: Mutex::default() }
+    }
+}
+
+impl<W: Clone + PartialEq> Exclusion<W> {
+    /// Enters the group, or waits in line for it and answers `false`.
+    pub fn enter(&self, group: &str, who: &W) -> bool {
+        let mut groups = self.groups.lock();
+        let Some(held) = groups.get_mut(group) else {
+            groups.insert(group.to_owned(), Group { holder: who.clone(), waiting: VecDeque::new() });
+            return true;
+        };
+        if held.holder == *who {
+            return true;
+        }
+        if !held.waiting.contains(who) {
+            held.waiting.push_back(who.clone());
+        }
+        false
+    }
+
+    /// Leaves the group or the line for it. Answers who holds it from now on, when that changed: it has to be told.
+    pub fn leave(&self, group: &str, who: &W) -> Option<W> {
+        let mut groups = self.groups.lock();
+        let held = groups.get_mut(group)?;
+        if held.holder != *who {
+            held.waiting.retain(|waiting| waiting != who);
+            return None;
+        }
+        if let Some(next) = held.waiting.pop_front() {
+            held.holder = next.clone();
+            return Some(next);
+        }
+        groups.remove(group);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_handed_on_in_order_of_arrival() {
+        let exclusion = Exclusion::default();
+        assert!(exclusion.enter("g", &1));
+        assert!(exclusion.enter("g", &1), "who holds it may ask again");
+        assert!(!exclusion.enter("g", &2));
+        assert!(!exclusion.enter("g", &3));
+        assert!(!exclusion.enter("g", &2));
+        assert!(exclusion.enter("other", &2));
+        assert_eq!(exclusion.leave("g", &1), Some(2));
+        assert!(!exclusion.enter("g", &1), "it is reserved for 2");
+        assert!(exclusion.enter("g", &2));
+        assert_eq!(exclusion.leave("g", &3), None, "3 does not want it any more");
+        assert_eq!(exclusion.leave("g", &2), Some(1));
+        assert_eq!(exclusion.leave("g", &1), None);
+        assert!(exclusion.enter("g", &4));
+    }
+}

@@ -183,12 +183,8 @@ impl Interests {
             }
         });
         if let Some(slot) = state.readers.get_mut(id as usize) {
-            let reader = slot.get_or_insert_with(|| Reader {
-                controller,
-                key: key.clone(),
-                generation,
-                reads: HashMap::new(),
-            });
+            let reader =
+                slot.get_or_insert_with(|| Reader { controller, key: key.clone(), generation, reads: HashMap::new() });
             reader.generation = generation;
         }
         Reading { reader: id, generation }
@@ -371,13 +367,7 @@ impl Readers {
             .unwrap_or_else(|| namespace.map_or(Anchor::All, |namespace| Anchor::Namespace(namespace.clone())))
     }
 
-    fn affected(
-        &self,
-        namespace: &str,
-        name: &str,
-        old: Option<Marks<'_>>,
-        new: Option<Marks<'_>>,
-    ) -> HashSet<u32> {
+    fn affected(&self, namespace: &str, name: &str, old: Option<Marks<'_>>, new: Option<Marks<'_>>) -> HashSet<u32> {
         let mut affected = HashSet::new();
         if let Some(readers) = self.objects.get(namespace).and_then(|names| names.get(name)) {
             affected.extend(readers);

@@ -18,9 +18,11 @@
 pub mod apply;
 pub mod cache;
 pub mod exclusion;
+pub mod gate;
 pub mod interests;
 pub mod kind;
 pub mod manager;
+pub mod meta;
 pub mod metrics;
 pub mod plan;
 pub mod queue;

@@ -1,1 +1,538 @@
-//! When a key runs.
+//! When a key runs: once at a time, once for many changes, later after failures.
+//!
+//! Pure: it is told the time. Changes go before resyncs. A key that runs very often is slowed down to a steady rate, so
+//! that a reconciler whose writes wake itself cannot occupy the host.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    hash::Hash,
+    time::{Duration, Instant},
+};
+
+/// Delays and rates.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    /// Delay after the first failure; doubled by each further one.
+    pub backoff: Duration,
+    /// Most delay after a failure.
+    pub most_backoff: Duration,
+    /// Conflicts in a row that are tried again at once.
+    pub free_conflicts: u32,
+    /// Runs of one key in quick succession before it is slowed down.
+    pub burst: f64,
+    /// Runs of one key per second when it is slowed down.
+    pub rate: f64,
+    /// Retries per second, over all keys, beyond which they are delayed more.
+    pub retry_rate: f64,
+    /// Retries in quick succession, over all keys.
+    pub retry_burst: f64,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self {
+            backoff: Duration::from_millis(50),
+            most_backoff: Duration::from_secs(60),
+            free_conflicts: 5,
+            burst: 30.0,
+            rate: 4.0,
+            retry_rate: 100.0,
+            retry_burst: 500.0,
+        }
+    }
+}
+
+/// How a run ended, for the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Well; run again after this time at the latest.
+    Done(Duration),
+    /// Well; run again at once.
+    Again,
+    /// Decided on old data; run again at once, the first few times.
+    Conflict,
+    /// Failed; run again by exponential backoff.
+    Backoff,
+    /// Failed; run again after this time at the latest.
+    RetryAfter(Duration),
+    /// The key has no object any more.
+    Forget,
+}
+
+/// The keys of one controller.
+pub struct Queue<K> {
+    rates: Rates,
+    entries: HashMap<K, Entry>,
+    changes: VecDeque<K>,
+    resyncs: VecDeque<K>,
+    timers: BTreeMap<(Instant, u64), K>,
+    timer_count: u64,
+    retries: Bucket,
+    ready: usize,
+}
+
+struct Entry {
+    state: State,
+    /// Changed while it ran.
+    changed: bool,
+    timer: Option<(Instant, u64)>,
+    failures: u32,
+    conflicts: u32,
+    /// Tries since something changed.
+    attempt: u32,
+    runs: Bucket,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Idle,
+    /// In a line, since then.
+    Ready {
+        since: Instant,
+        resync: bool,
+    },
+    Running,
+    /// Waits for something that is not the queue's; see [`Queue::park`].
+    Parked,
+}
+
+/// A run that starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run<K> {
+    /// The key.
+    pub key: K,
+    /// How long it has been ready.
+    pub waited: Duration,
+    /// 1 for the first try since something changed.
+    pub attempt: u32,
+}
+
+impl<K: Clone + Eq + Hash> Queue<K> {
+    /// An empty queue.
+    pub fn new(rates: Rates, now: Instant) -> Self {
+        Self {
+            rates,
+            entries: HashMap::new(),
+            changes: VecDeque::new(),
+            resyncs: VecDeque::new(),
+            timers: BTreeMap::new(),
+            timer_count: 0,
+            retries: Bucket { tokens: rates.retry_burst, filled: now },
+            ready: 0,
+        }
+    }
+
+    /// Something changed for the key: it runs as soon as it may.
+    pub fn add(&mut self, key: &K, now: Instant) {
+        let entry = self.entry(key, now);
+        entry.attempt = 0;
+        match entry.state {
+            State::Idle => self.make_ready(key, now, false),
+            State::Ready { since, resync: true } => {
+                entry.state = State::Ready { since, resync: false };
+                self.changes.push_back(key.clone());
+            }
+            State::Ready { .. } => {}
+            State::Running | State::Parked => entry.changed = true,
+        }
+    }
+
+    /// The key should run, but nothing is known to have changed.
+    pub fn add_resync(&mut self, key: &K, now: Instant) {
+        if self.entry(key, now).state == State::Idle {
+            self.make_ready(key, now, true);
+        }
+    }
+
+    /// The next key to run, which is then running until [`Queue::done`].
+    pub fn pop(&mut self, now: Instant) -> Option<Run<K>> {
+        self.fire_timers(now);
+        loop {
+            let (key, from_resyncs) = match self.changes.pop_front() {
+                Some(key) => (key, false),
+                None => (self.resyncs.pop_front()?, true),
+            };
+            let rates = self.rates;
+            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            // A key that was in the line of resyncs when something changed stands in both.
+            let State::Ready { since, resync } = entry.state else { continue };
+            if resync != from_resyncs {
+                continue;
+            }
+            entry.state = State::Running;
+            entry.changed = false;
+            entry.attempt += 1;
+            entry.runs.take(rates.burst, rates.rate, now);
+            let attempt = entry.attempt;
+            if let Some(timer) = entry.timer.take() {
+                self.timers.remove(&timer);
+            }
+            self.ready -= 1;
+            return Some(Run { key, waited: now.saturating_duration_since(since), attempt });
+        }
+    }
+
+    /// The running key cannot run yet; changes are not lost meanwhile.
+    pub fn park(&mut self, key: &K) {
+        if let Some(entry) = self.entries.get_mut(key)
+            && entry.state == State::Running
+        {
+            entry.state = State::Parked;
+            entry.attempt = entry.attempt.saturating_sub(1);
+        }
+    }
+
+    /// The parked key goes on running after all.
+    pub fn resume(&mut self, key: &K) {
+        if let Some(entry) = self.entries.get_mut(key)
+            && entry.state == State::Parked
+        {
+            entry.state = State::Running;
+            entry.attempt += 1;
+        }
+    }
+
+    /// The parked key may run: before all others, as it has waited already.
+    pub fn unpark(&mut self, key: &K, now: Instant) {
+        if let Some(entry) = self.entries.get_mut(key)
+            && entry.state == State::Parked
+        {
+            entry.state = State::Ready { since: now, resync: false };
+            self.ready += 1;
+            self.changes.push_front(key.clone());
+        }
+    }
+
+    /// The running key has ended its run. `jitter` between 0 and 1 spreads retries.
+    pub fn done(&mut self, key: &K, outcome: Outcome, jitter: f64, now: Instant) {
+        let rates = self.rates;
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.state = State::Idle;
+        let changed = std::mem::take(&mut entry.changed);
+        match outcome {
+            Outcome::Done(_) | Outcome::Again => {
+                (entry.failures, entry.conflicts) = (0, 0);
+                entry.attempt = 0;
+            }
+            Outcome::Conflict => entry.conflicts += 1,
+            Outcome::Backoff | Outcome::RetryAfter(_) => entry.failures += 1,
+            Outcome::Forget => {}
+        }
+        let conflicts = entry.conflicts;
+        let exponent = entry.failures.max(conflicts.saturating_sub(rates.free_conflicts)).clamp(1, 30) - 1;
+        let backoff = rates.backoff.saturating_mul(1 << exponent).min(rates.most_backoff).mul_f64(0.75 + jitter / 2.0);
+        match outcome {
+            Outcome::Forget if !changed => {
+                self.entries.remove(key);
+            }
+            Outcome::Forget | Outcome::Again => self.make_ready(key, now, false),
+            _ if changed => self.make_ready(key, now, false),
+            Outcome::Conflict if conflicts <= rates.free_conflicts => self.make_ready(key, now, false),
+            Outcome::Done(after) => self.set_timer(key, now + after),
+            Outcome::RetryAfter(after) => self.set_timer(key, now + after),
+            Outcome::Conflict | Outcome::Backoff => {
+                let held_back = self.retries.take(rates.retry_burst, rates.retry_rate, now);
+                self.set_timer(key, now + backoff + held_back);
+            }
+        }
+    }
+
+    /// When the next timer fires.
+    pub fn next_timer(&self) -> Option<Instant> {
+        self.timers.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// How many keys could run now.
+    pub fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// How many keys are known.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no key is known.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn entry(&mut self, key: &K, now: Instant) -> &mut Entry {
+        let burst = self.rates.burst;
+        self.entries.entry(key.clone()).or_insert_with(|| Entry {
+            state: State::Idle,
+            changed: false,
+            timer: None,
+            failures: 0,
+            conflicts: 0,
+            attempt: 0,
+            runs: Bucket { tokens: burst, filled: now },
+        })
+    }
+
+    /// Puts an idle key in line, or, if it has run too often lately, lets it wait for its turn.
+    fn make_ready(&mut self, key: &K, now: Instant, resync: bool) {
+        let rates = self.rates;
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let wait = entry.runs.wait(rates.burst, rates.rate, now);
+        if !wait.is_zero() {
+            self.set_timer(key, now + wait);
+            return;
+        }
+        entry.state = State::Ready { since: now, resync };
+        self.ready += 1;
+        let line = if resync { &mut self.resyncs } else { &mut self.changes };
+        line.push_back(key.clone());
+    }
+
+    /// Sets the timer of a key, unless an earlier one is set.
+    fn set_timer(&mut self, key: &K, at: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        match entry.timer {
+            Some((earlier, _)) if earlier <= at => return,
+            Some(later) => {
+                self.timers.remove(&later);
+            }
+            None => {}
+        }
+        self.timer_count += 1;
+        let timer = (at, self.timer_count);
+        entry.timer = Some(timer);
+        self.timers.insert(timer, key.clone());
+    }
+
+    fn fire_timers(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.first_entry().filter(|timer| timer.key().0 <= now) {
+            let key = timer.remove();
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.timer = None;
+                if entry.state == State::Idle {
+                    self.make_ready(&key, now, false);
+                }
+            }
+        }
+    }
+}
+
+/// A token bucket.
+struct Bucket {
+    tokens: f64,
+    filled: Instant,
+}
+
+impl Bucket {
+    fn fill(&mut self, burst: f64, rate: f64, now: Instant) {
+        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.tokens = (self.tokens + passed * rate).min(burst);
+        self.filled = now;
+    }
+
+    /// How long until there is a token.
+    fn wait(&mut self, burst: f64, rate: f64, now: Instant) -> Duration {
+        self.fill(burst, rate, now);
+        if self.tokens >= 1.0 { Duration::ZERO } else { Duration::from_secs_f64((1.0 - self.tokens) / rate) }
+    }
+
+    /// Takes a token, on credit if need be, and says how long it would have taken to come.
+    fn take(&mut self, burst: f64, rate: f64, now: Instant) -> Duration {
+        let wait = self.wait(burst, rate, now);
+        self.tokens -= 1.0;
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::collections::HashSet;
+
+    use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    fn queue() -> (Queue<u32>, Instant) {
+        let now = Instant::now();
+        (Queue::new(Rates::default(), now), now)
+    }
+
+    #[test]
+    fn many_changes_are_one_run_and_a_change_while_running_is_another() {
+        let (mut queue, now) = queue();
+        (0..3).for_each(|_| queue.add(&1, now));
+        assert_eq!(queue.pop(now).unwrap().key, 1);
+        assert_eq!(queue.pop(now), None);
+        (0..3).for_each(|_| queue.add(&1, now));
+        assert_eq!(queue.pop(now), None, "not twice at a time");
+        queue.done(&1, Outcome::Done(LONG), 0.5, now);
+        assert_eq!(queue.pop(now).unwrap().key, 1);
+        queue.done(&1, Outcome::Done(LONG), 0.5, now);
+        assert_eq!(queue.pop(now), None);
+        assert_eq!(queue.next_timer(), Some(now + LONG));
+        assert_eq!(queue.pop(now + LONG).unwrap().key, 1);
+    }
+
+    #[test]
+    fn failures_back_off_to_a_limit_and_success_forgives() {
+        let (mut queue, mut now) = queue();
+        queue.add(&1, now);
+        let mut delays = Vec::new();
+        for attempt in 1..=14 {
+            let run = queue.pop(now).unwrap();
+            assert_eq!(run.attempt, attempt);
+            queue.done(&1, Outcome::Backoff, 0.5, now);
+            let next = queue.next_timer().unwrap();
+            delays.push((next - now).as_millis());
+            now = next;
+        }
+        assert_eq!(delays[..4], [50, 100, 200, 400]);
+        assert_eq!(*delays.last().unwrap(), 60_000);
+        queue.pop(now).unwrap();
+        queue.done(&1, Outcome::Done(LONG), 0.5, now);
+        queue.add(&1, now);
+        assert_eq!(queue.pop(now).unwrap().attempt, 1);
+        queue.done(&1, Outcome::Backoff, 0.5, now);
+        assert_eq!(queue.next_timer(), Some(now + Duration::from_millis(50)));
+    }
+
+    #[test]
+    fn a_change_cuts_a_backoff_short() {
+        let (mut queue, now) = queue();
+        queue.add(&1, now);
+        queue.pop(now);
+        queue.done(&1, Outcome::RetryAfter(LONG), 0.5, now);
+        assert_eq!(queue.pop(now), None);
+        queue.add(&1, now);
+        assert_eq!(queue.pop(now).unwrap().attempt, 1);
+    }
+
+    #[test]
+    fn the_first_conflicts_are_tried_again_at_once() {
+        let (mut queue, now) = queue();
+        queue.add(&1, now);
+        for _ in 0..5 {
+            queue.pop(now).unwrap();
+            queue.done(&1, Outcome::Conflict, 0.5, now);
+        }
+        queue.pop(now).unwrap();
+        queue.done(&1, Outcome::Conflict, 0.5, now);
+        assert_eq!(queue.pop(now), None);
+        assert!(queue.next_timer().is_some());
+    }
+
+    #[test]
+    fn changes_go_before_resyncs() {
+        let (mut queue, now) = queue();
+        queue.add_resync(&1, now);
+        queue.add_resync(&2, now);
+        queue.add(&3, now);
+        queue.add(&2, now);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now).map(|run| run.key)).collect();
+        assert_eq!(order, [3, 2, 1]);
+        assert_eq!(queue.ready(), 0);
+    }
+
+    #[test]
+    fn a_parked_key_keeps_its_changes_and_goes_first_when_it_may() {
+        let (mut queue, now) = queue();
+        queue.add(&1, now);
+        queue.add(&2, now);
+        assert_eq!(queue.pop(now).unwrap().key, 1);
+        queue.park(&1);
+        queue.add(&1, now);
+        assert_eq!(queue.ready(), 1);
+        queue.unpark(&1, now);
+        assert_eq!(queue.pop(now).unwrap().key, 1);
+        assert_eq!(queue.pop(now).unwrap().key, 2);
+    }
+
+    #[test]
+    fn a_key_that_wakes_itself_is_slowed_down() {
+        let (mut queue, now) = queue();
+        queue.add(&1, now);
+        let mut runs = 0;
+        for tenth in 0..100 {
+            let now = now + Duration::from_millis(tenth * 100);
+            while queue.pop(now).is_some() {
+                runs += 1;
+                queue.done(&1, Outcome::Again, 0.5, now);
+            }
+        }
+        assert!((60..=72).contains(&runs), "30 at once and 4 a second for 10 s, not {runs}");
+    }
+
+    #[test]
+    fn a_forgotten_key_leaves_nothing_behind_unless_it_changed() {
+        let (mut queue, now) = queue();
+        queue.add(&1, now);
+        queue.pop(now);
+        queue.done(&1, Outcome::Forget, 0.5, now);
+        assert!(queue.is_empty());
+        queue.add(&1, now);
+        queue.pop(now);
+        queue.add(&1, now);
+        queue.done(&1, Outcome::Forget, 0.5, now);
+        assert_eq!(queue.pop(now).unwrap().key, 1);
+    }
+
+    /// 5,000 keys under random changes, endings and time: none runs twice at a time, none that changed is left out.
+    #[test]
+    fn every_change_is_followed_by_a_run_and_no_key_runs_twice_at_a_time() {
+        let mut random = StdRng::seed_from_u64(7);
+        let (mut queue, mut now) = queue();
+        let (mut running, mut parked) = (HashSet::new(), HashSet::new());
+        let mut due = HashSet::new();
+        for _ in 0..60_000 {
+            match random.random_range(0..10) {
+                0..4 => {
+                    let key = random.random_range(0..5_000);
+                    queue.add(&key, now);
+                    due.insert(key);
+                }
+                4..7 => {
+                    if let Some(run) = queue.pop(now) {
+                        assert!(running.insert(run.key), "{} runs twice", run.key);
+                        assert!(!parked.contains(&run.key));
+                        due.remove(&run.key);
+                        if random.random_bool(0.1) {
+                            running.remove(&run.key);
+                            parked.insert(run.key);
+                            due.insert(run.key);
+                            queue.park(&run.key);
+                        }
+                    }
+                }
+                7 => {
+                    if let Some(key) = parked.iter().next().copied() {
+                        parked.remove(&key);
+                        queue.unpark(&key, now);
+                    }
+                }
+                8 => {
+                    if let Some(key) = running.iter().next().copied() {
+                        running.remove(&key);
+                        let outcome = match random.random_range(0..5) {
+                            0 => Outcome::Backoff,
+                            1 => Outcome::Conflict,
+                            2 => Outcome::RetryAfter(Duration::from_secs(5)),
+                            3 => Outcome::Forget,
+                            _ => Outcome::Done(LONG),
+                        };
+                        queue.done(&key, outcome, 0.5, now);
+                    }
+                }
+                _ => now += Duration::from_millis(random.random_range(0..50)),
+            }
+        }
+        parked.drain().for_each(|key| queue.unpark(&key, now));
+        running.drain().for_each(|key| queue.done(&key, Outcome::Done(LONG), 0.5, now));
+        now += Duration::from_secs(60);
+        while let Some(run) = queue.pop(now) {
+            due.remove(&run.key);
+            queue.done(&run.key, Outcome::Done(LONG), 0.5, now);
+        }
+        assert!(due.is_empty(), "{} changed keys never ran", due.len());
+    }
+}

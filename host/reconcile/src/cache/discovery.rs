@@ -58,9 +58,10 @@ impl Discovery {
     }
 
     pub(super) async fn find(&self, group: &str, version: Option<&str>, kind: &str) -> Result<Kind, CacheError> {
-        if let Some(known) = WELL_KNOWN.iter().find(|known| {
-            known.is(group, kind) && version.is_none_or(|version| *known.version == *version)
-        }) {
+        if let Some(known) = WELL_KNOWN
+            .iter()
+            .find(|known| known.is(group, kind) && version.is_none_or(|version| *known.version == *version))
+        {
             return Ok(known.clone());
         }
         let key = (group.to_owned(), version.unwrap_or_default().to_owned(), kind.to_owned());

@@ -25,7 +25,8 @@ impl Requests {
 
     /// The object, or `None` when it is not there.
     pub(crate) async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Value>, kube::Error> {
-        let request = collection(kind, namespace).get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+        let request =
+            collection(kind, namespace).get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
         match self.client.request::<Value>(request).await {
             Ok(mut object) => {
                 complete(kind, &mut object);
@@ -62,9 +63,8 @@ impl Requests {
 
     pub(crate) async fn create(&self, kind: &Kind, namespace: &str, object: &Value) -> Result<Value, kube::Error> {
         let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
-        let request = collection(kind, namespace)
-            .create(&PostParams::default(), body)
-            .map_err(kube::Error::BuildRequest)?;
+        let request =
+            collection(kind, namespace).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
         self.client.request(request).await
     }
 

@@ -148,11 +148,11 @@ impl Store {
         Some(receiver)
     }
 
-    /// `None` when the store does not hold that object alive; otherwise what tells when it does not.
+    /// `None` when the store does not hold that object; otherwise what tells when it does not.
     pub(super) fn gone(&self, namespace: &str, name: &str, uid: &Arc<str>) -> Option<oneshot::Receiver<()>> {
         // Locked first, so that no removal slips in between looking and waiting.
         let mut progress = self.progress.lock();
-        self.get(namespace, name).filter(|entry| entry.uid == *uid && !entry.deleting)?;
+        self.get(namespace, name).filter(|entry| entry.uid == *uid)?;
         let (sender, receiver) = oneshot::channel();
         progress.for_removal.entry(uid.clone()).or_default().push(sender);
         Some(receiver)
@@ -168,9 +168,9 @@ impl Store {
     pub(super) fn delete(&self, object: &Value) {
         let entry = self.encode(object.clone());
         // A late event about an earlier object of the same name must not take the new one away.
-        let removed = self.get(&entry.id.0, &entry.id.1).filter(|held| {
-            held.uid == entry.uid || entry.version == 0 || held.version <= entry.version
-        });
+        let removed = self
+            .get(&entry.id.0, &entry.id.1)
+            .filter(|held| held.uid == entry.uid || entry.version == 0 || held.version <= entry.version);
         if removed.is_some() {
             self.remove(&entry.id);
         }
@@ -218,7 +218,7 @@ impl Store {
             Some(entry.marks()),
         );
         if let Some(old) = old
-            && (old.uid != entry.uid || entry.deleting)
+            && old.uid != entry.uid
         {
             self.removed(&old.uid);
         }

@@ -51,8 +51,14 @@ impl Watch {
             let follow = async {
                 if metadata_only(task_store.kind()) {
                     let api = Api::<PartialObjectMeta>::all_with(client, &resource);
-                    follow(api, |object| serde_json::to_value(object).unwrap_or_default(), &task_store, &task_shared, &sender)
-                        .await;
+                    follow(
+                        api,
+                        |object| serde_json::to_value(object).unwrap_or_default(),
+                        &task_store,
+                        &task_shared,
+                        &sender,
+                    )
+                    .await;
                 } else {
                     let api = Api::<Watched>::all_with(client, &resource);
                     follow(api, |object| object.object, &task_store, &task_shared, &sender).await;

@@ -1,0 +1,301 @@
+//! What differs between what was observed and what is desired, as JSON merge patches (RFC 7386).
+//!
+//! A merge patch replaces lists as a whole. So a patch that touches a list to which others add too (finalizers, owner
+//! references, conditions) carries the resourceVersion that the list was computed from, and the server refuses it when
+//! the object has changed since.
+
+use serde_json::{Map, Value, json};
+
+use crate::meta;
+
+/// Metadata that a plan can change; the rest is the server's.
+const OWN_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
+
+/// The merge patch that makes `to` of `from`, `None` when they are the same. Null is absence.
+pub(crate) fn merge_patch(from: &Value, to: &Value) -> Option<Value> {
+    let (Value::Object(old), Value::Object(new)) = (from, to) else {
+        return (from != to).then(|| to.clone());
+    };
+    let mut patch = Map::new();
+    for (key, value) in new.iter().filter(|(_, value)| !value.is_null()) {
+        match old.get(key).filter(|value| !value.is_null()) {
+            Some(held) => {
+                if let Some(difference) = merge_patch(held, value) {
+                    patch.insert(key.clone(), difference);
+                }
+            }
+            None => {
+                patch.insert(key.clone(), without_nulls(value));
+            }
+        }
+    }
+    for (key, _) in old.iter().filter(|(_, value)| !value.is_null()) {
+        if new.get(key).is_none_or(Value::is_null) {
+            patch.insert(key.clone(), Value::Null);
+        }
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// What a merge patch makes of an object.
+pub(crate) fn merged(target: &Value, patch: &Value) -> Value {
+    let Value::Object(changes) = patch else { return patch.clone() };
+    let mut result = target.as_object().cloned().unwrap_or_default();
+    for (key, change) in changes {
+        if change.is_null() {
+            result.remove(key);
+        } else {
+            let value = merged(result.get(key).unwrap_or(&Value::Null), change);
+            result.insert(key.clone(), value);
+        }
+    }
+    Value::Object(result)
+}
+
+/// The patch for everything but the status. Finalizers in `release` stay for now, whatever is desired.
+pub(crate) fn own_patch(observed: &Value, desired: &Value, release: &[String]) -> Option<Value> {
+    let mut wanted = own_part(desired);
+    let kept: Vec<&str> = meta::finalizers(observed)
+        .filter(|finalizer| release.iter().any(|released| released == finalizer))
+        .filter(|finalizer| !meta::has_finalizer(desired, finalizer))
+        .collect();
+    for finalizer in kept {
+        meta::add_finalizer(&mut wanted, finalizer);
+    }
+    let mut patch = merge_patch(&own_part(observed), &wanted)?;
+    let shared = ["/metadata/finalizers", "/metadata/ownerReferences"];
+    if shared.iter().any(|list| patch.pointer(list).is_some()) {
+        guard(&mut patch, observed);
+    }
+    Some(patch)
+}
+
+/// The patch for the status. Conditions are merged by type into those of `live`, which may be newer than `observed`.
+pub(crate) fn status_patch(observed: &Value, desired: &Value, live: &Value) -> Option<Value> {
+    let nothing = json!({});
+    let status = |object: &'_ Value| object.get("status").cloned().unwrap_or_else(|| nothing.clone());
+    desired.get("status")?;
+    let (before, now) = (status(observed), status(live));
+    let mut difference = merge_patch(&before, &status(desired))?;
+    let with_conditions = rebase_conditions(&mut difference, &before, &now);
+    let mut patch = json!({ "status": difference });
+    if with_conditions {
+        guard(&mut patch, live);
+    }
+    Some(patch)
+}
+
+/// The patch that takes the released finalizers away, `None` when there are none.
+pub(crate) fn release_patch(live: &Value, release: &[String]) -> Option<Value> {
+    let is_released = |finalizer: &&str| release.iter().any(|released| released == finalizer);
+    if !meta::finalizers(live).any(|finalizer| is_released(&finalizer)) {
+        return None;
+    }
+    let rest: Vec<&str> = meta::finalizers(live).filter(|finalizer| !is_released(finalizer)).collect();
+    let mut patch = json!({"metadata": {"finalizers": rest}});
+    guard(&mut patch, live);
+    Some(patch)
+}
+
+/// Makes the server refuse the patch unless the object is as it was in `seen`.
+pub(crate) fn guard(patch: &mut Value, seen: &Value) {
+    patch["metadata"]["resourceVersion"] = json!(meta::text(seen, "resourceVersion"));
+}
+
+/// A condition list with `condition` in it. `lastTransitionTime` stays while the status does.
+pub(crate) fn with_condition(conditions: &[Value], condition: &Value, now: &str) -> Vec<Value> {
+    let mut wanted = condition.clone();
+    let held = conditions.iter().position(|held| held["type"] == wanted["type"]);
+    let since = held.map(|index| &conditions[index]).filter(|held| held["status"] == wanted["status"]);
+    wanted["lastTransitionTime"] = match since.and_then(|held| held.get("lastTransitionTime")) {
+        Some(since) => since.clone(),
+        None => json!(now),
+    };
+    let mut result = conditions.to_vec();
+    match held {
+        Some(index) => result[index] = wanted,
+        None => result.push(wanted),
+    }
+    result
+}
+
+/// Everything but identity, the server's metadata, and the status.
+fn own_part(object: &Value) -> Value {
+    let mut own = object.as_object().cloned().unwrap_or_default();
+    for field in ["apiVersion", "kind", "status"] {
+        own.remove(field);
+    }
+    let metadata = own.remove("metadata").unwrap_or_default();
+    let kept: Map<String, Value> = OWN_METADATA
+        .iter()
+        .filter_map(|field| Some(((*field).to_owned(), metadata.get(field)?.clone())))
+        // An empty list or map and none are the same to the server.
+        .filter(|(_, value)| !is_empty(value))
+        .collect();
+    own.insert("metadata".to_owned(), Value::Object(kept));
+    Value::Object(own)
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+/// A merge patch cannot set null, and new subtrees must not try to.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(key, value)| (key.clone(), without_nulls(value))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// Replays the changes of every condition list in `patch`, which was made against `before`, on `now`. Returns whether
+/// there was any.
+fn rebase_conditions(patch: &mut Value, before: &Value, now: &Value) -> bool {
+    let Some(fields) = patch.as_object_mut() else { return false };
+    let mut found = false;
+    for (key, change) in fields {
+        let (before, now) = (&before[key.as_str()], &now[key.as_str()]);
+        if key == "conditions" && (change.is_array() || change.is_null()) {
+            found = true;
+            if before != now {
+                *change = Value::Array(rebased(list(before), list(change), list(now)));
+            }
+        } else if change.is_object() {
+            found |= rebase_conditions(change, before, now);
+        }
+    }
+    found
+}
+
+fn rebased(before: &[Value], wanted: &[Value], now: &[Value]) -> Vec<Value> {
+    let of_type =
+        |list: &[Value], condition: &Value| list.iter().find(|held| held["type"] == condition["type"]).cloned();
+    let mut result: Vec<Value> = now
+        .iter()
+        .filter(|held| of_type(before, held).is_none() || of_type(wanted, held).is_some())
+        .map(|held| match of_type(wanted, held) {
+            Some(condition) if of_type(before, held).as_ref() != Some(&condition) => condition,
+            _ => held.clone(),
+        })
+        .collect();
+    for condition in wanted {
+        if of_type(now, condition).is_none() && of_type(before, condition).as_ref() != Some(condition) {
+            result.push(condition.clone());
+        }
+    }
+    result
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_merge_patch_holds_exactly_the_difference() {
+        let table = [
+            ("same", json!({"a": 1}), json!({"a": 1}), None),
+            ("null is absence", json!({"a": null}), json!({"b": null}), None),
+            ("changed", json!({"a": 1, "b": 2}), json!({"a": 1, "b": 3}), Some(json!({"b": 3}))),
+            ("removed", json!({"a": 1, "b": 2}), json!({"a": 1}), Some(json!({"b": null}))),
+            ("nested", json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": 1, "c": 3}}), Some(json!({"a": {"c": 3}}))),
+            ("lists are replaced", json!({"a": [1, 2]}), json!({"a": [1, 3]}), Some(json!({"a": [1, 3]}))),
+            ("new subtree", json!({}), json!({"a": {"b": null, "c": {}}}), Some(json!({"a": {"c": {}}}))),
+            ("kind of value", json!({"a": {"b": 1}}), json!({"a": 1}), Some(json!({"a": 1}))),
+        ];
+        for (row, from, to, expected) in table {
+            let patch = merge_patch(&from, &to);
+            assert_eq!(patch, expected, "{row}");
+            if let Some(patch) = patch {
+                assert_eq!(merged(&from, &patch), without_nulls(&to), "{row}: the patch leads there");
+            }
+        }
+    }
+
+    #[test]
+    fn the_own_patch_leaves_the_servers_fields_and_the_status_alone() {
+        let observed = json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n", "uid": "u",
+            "resourceVersion": "7", "generation": 2, "labels": {"a": "1"}, "finalizers": ["x"]},
+            "spec": {"replicas": 1}, "status": {"ready": false}});
+        let table = [
+            ("nothing", json!({}), None),
+            ("status only", json!({"status": {"ready": true}}), None),
+            ("server metadata", json!({"metadata": {"generation": 9, "resourceVersion": "1"}}), None),
+            ("empty annotations", json!({"metadata": {"annotations": {}}}), None),
+            ("spec, unguarded", json!({"spec": {"replicas": 2}}), Some(json!({"spec": {"replicas": 2}}))),
+            (
+                "label, unguarded",
+                json!({"metadata": {"labels": {"b": "2"}}}),
+                Some(json!({"metadata": {"labels": {"b": "2"}}})),
+            ),
+            (
+                "finalizer, whole list, guarded",
+                json!({"metadata": {"finalizers": ["x", "y"]}}),
+                Some(json!({"metadata": {"finalizers": ["x", "y"], "resourceVersion": "7"}})),
+            ),
+            (
+                "owner, guarded",
+                json!({"metadata": {"ownerReferences": [{"uid": "o"}]}}),
+                Some(json!({"metadata": {"ownerReferences": [{"uid": "o"}], "resourceVersion": "7"}})),
+            ),
+        ];
+        for (row, change, expected) in table {
+            let desired = merged(&observed, &change);
+            assert_eq!(own_patch(&observed, &desired, &[]), expected, "{row}");
+        }
+    }
+
+    #[test]
+    fn released_finalizers_go_last_and_alone() {
+        let observed = json!({"metadata": {"resourceVersion": "7", "finalizers": ["x", "ours"]}});
+        let desired = json!({"metadata": {"finalizers": ["x"]}});
+        let release = ["ours".to_owned()];
+        assert_eq!(own_patch(&observed, &desired, &release), None);
+        assert_eq!(
+            release_patch(&observed, &release),
+            Some(json!({"metadata": {"finalizers": ["x"], "resourceVersion": "7"}}))
+        );
+        assert_eq!(release_patch(&desired, &release), None);
+    }
+
+    #[test]
+    fn conditions_are_merged_by_type_into_what_is_there_now() {
+        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status});
+        let object = |version: &str, conditions: Vec<Value>| json!({"metadata": {"resourceVersion": version}, "status": {"conditions": conditions, "phase": "A"}});
+        let observed = object("1", vec![condition("Ready", "False"), condition("Old", "True")]);
+        let desired = object("1", vec![condition("Ready", "True"), condition("New", "True")]);
+        let live =
+            object("2", vec![condition("Ready", "False"), condition("Theirs", "True"), condition("Old", "True")]);
+        assert_eq!(
+            status_patch(&observed, &desired, &live),
+            Some(json!({"metadata": {"resourceVersion": "2"}, "status": {"conditions": [
+                condition("Ready", "True"), condition("Theirs", "True"), condition("New", "True")]}}))
+        );
+        let mut phase = observed.clone();
+        phase["status"]["phase"] = json!("B");
+        assert_eq!(status_patch(&observed, &phase, &live), Some(json!({"status": {"phase": "B"}})), "unguarded");
+        assert_eq!(status_patch(&observed, &observed, &live), None);
+        assert_eq!(status_patch(&observed, &json!({}), &live), None, "a plan without status leaves it alone");
+    }
+
+    #[test]
+    fn a_transition_time_stays_while_the_status_does() {
+        let held = [json!({"type": "A", "status": "True", "reason": "R", "lastTransitionTime": "then"})];
+        let same = with_condition(&held, &json!({"type": "A", "status": "True", "reason": "S"}), "now");
+        assert_eq!(same, [json!({"type": "A", "status": "True", "reason": "S", "lastTransitionTime": "then"})]);
+        let flipped = with_condition(&held, &json!({"type": "A", "status": "False"}), "now");
+        assert_eq!(flipped, [json!({"type": "A", "status": "False", "lastTransitionTime": "now"})]);
+        assert_eq!(with_condition(&held, &json!({"type": "B", "status": "True"}), "now").len(), 2);
+    }
+}

@@ -1,0 +1,324 @@
+//! One controller: its keys, and a pass over one of them.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use futures::FutureExt;
+use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{Claim, Scheduler, Shared};
+use crate::{
+    apply::Applied,
+    cache::{CacheError, Written},
+    interests::ControllerId,
+    kind::{Key, Kind, Source},
+    metrics::{ControllerLabel, QueueLabels, ResultLabels},
+    plan::{Event, Plan, Results, Verdict},
+    queue::{Outcome, Run},
+    reconciler::{Pass, ReconcileError, Reconciler},
+    view::View,
+};
+
+pub(super) struct Controller {
+    shared: Arc<Shared>,
+    id: ControllerId,
+    name: String,
+    kind: Kind,
+    reconciler: RwLock<Arc<dyn Reconciler>>,
+    scheduler: Arc<Scheduler>,
+    slots: Arc<Semaphore>,
+    /// Results of operations, until the key's next pass takes them.
+    results: Mutex<std::collections::HashMap<Key, Results>>,
+    passes: TaskTracker,
+    stopping: CancellationToken,
+}
+
+/// How a pass ended.
+enum Ended {
+    Plan(Plan, Applied),
+    Failed(ReconcileError),
+    Panicked,
+}
+
+impl Controller {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        kind: Kind,
+        reconciler: Arc<dyn Reconciler>,
+        concurrency: usize,
+    ) -> Arc<Self> {
+        let name = reconciler.name().to_owned();
+        let scheduler = Arc::new(Scheduler::new(&name, shared.options.rates, &shared.metrics));
+        let id = shared.interests.register(scheduler.clone());
+        let label = ControllerLabel { controller: name.clone() };
+        shared.metrics.limit.get_or_create(&label).set(i64::try_from(concurrency).unwrap_or(i64::MAX));
+        let controller = Arc::new(Self {
+            shared: shared.clone(),
+            id,
+            name,
+            kind: kind.clone(),
+            reconciler: RwLock::new(reconciler),
+            scheduler,
+            slots: Arc::new(Semaphore::new(concurrency)),
+            results: Mutex::default(),
+            passes: TaskTracker::new(),
+            stopping: shared.stopping.child_token(),
+        });
+        // Subscribed before looking, so that no object is missed in between.
+        shared.interests.subscribe(id, shared.cache.source(), &kind);
+        shared.cache.start(&kind);
+        controller.trigger_all();
+        shared.tasks.spawn(controller.clone().work());
+        controller
+    }
+
+    pub(super) fn replace(&self, reconciler: Arc<dyn Reconciler>) {
+        *self.reconciler.write() = reconciler;
+    }
+
+    pub(super) fn trigger(&self, key: &Key) {
+        crate::interests::Wake::wake(&*self.scheduler, key);
+    }
+
+    pub(super) fn trigger_all(&self) {
+        for (namespace, name) in self.shared.cache.names(&self.kind) {
+            self.scheduler.add_resync(&Key::new(&self.kind, &namespace, &name));
+        }
+    }
+
+    pub(super) async fn stop(&self) {
+        self.stopping.cancel();
+        self.passes.close();
+        self.passes.wait().await;
+        self.shared.interests.unregister(self.id);
+        for (key, group) in self.scheduler.drain_waiting() {
+            self.leave(&self.claim(&key), &group);
+        }
+    }
+
+    /// Starts passes until stopped. Each runs as its own task, so a slow one holds up nobody.
+    async fn work(self: Arc<Self>) {
+        loop {
+            let slot = tokio::select! {
+                slot = self.slots.clone().acquire_owned() => slot,
+                () = self.stopping.cancelled() => return,
+            };
+            // The semaphore is never closed; if it were, no pass could start.
+            let Ok(slot) = slot else { return };
+            let Some(run) = self.scheduler.next(&self.stopping).await else { return };
+            let controller = self.clone();
+            self.passes.spawn(self.shared.tasks.track_future(async move { controller.run(run, slot).await }));
+        }
+    }
+
+    async fn run(&self, run: Run<Key>, slot: OwnedSemaphorePermit) {
+        let key = &run.key;
+        let claim = self.claim(key);
+        let waited_for = self.scheduler.take_waiting_for(key);
+        let reconciler = self.reconciler.read().clone();
+        let object = match self.shared.cache.get(&self.kind, &key.namespace, &key.name).await {
+            Ok(Some(object)) => object,
+            gone_or_unknown => {
+                waited_for.iter().for_each(|group| self.leave(&claim, group));
+                return self.skip(key, gone_or_unknown.err());
+            }
+        };
+        let group = reconciler.exclusion(&object);
+        if let Some(other) = waited_for.filter(|waited_for| Some(waited_for) != group.as_ref()) {
+            self.leave(&claim, &other);
+        }
+        if let Some(group) = &group
+            && !self.enter_or_park(&claim, group)
+        {
+            return;
+        }
+        let started = Instant::now();
+        let ended = self.pass(&run, &reconciler, object).await;
+        drop(slot);
+        let outcome = self.conclude(key, ended, started).await;
+        group.iter().for_each(|group| self.leave(&claim, group));
+        self.scheduler.done(key, outcome);
+    }
+
+    /// No object to run on.
+    fn skip(&self, key: &Key, error: Option<CacheError>) {
+        let Some(error) = error else {
+            self.shared.interests.forget(self.id, key);
+            self.results.lock().remove(key);
+            return self.scheduler.done(key, Outcome::Forget);
+        };
+        tracing::debug!(controller = self.name, %key, %error, "object cannot be read");
+        self.scheduler.done(key, Outcome::Backoff);
+    }
+
+    /// Reads, decides, writes.
+    async fn pass(&self, run: &Run<Key>, reconciler: &Arc<dyn Reconciler>, object: Arc<Value>) -> Ended {
+        let key = &run.key;
+        let label = ControllerLabel { controller: self.name.clone() };
+        let active = self.shared.metrics.active.get_or_create_owned(&label);
+        active.inc();
+        let reading = self.shared.interests.begin(self.id, key);
+        let view = View::new(&self.shared.cache, &self.shared.interests, reading);
+        let pass = Pass {
+            key,
+            object: object.clone(),
+            view: &view,
+            attempt: run.attempt,
+            results: self.results.lock().remove(key).unwrap_or_default(),
+            now: Timestamp::now(),
+        };
+        // A reconciler shares nothing mutable with us, so a panic leaves nothing of ours half done.
+        let decided = AssertUnwindSafe(reconciler.reconcile(&pass)).catch_unwind().await;
+        let ended = match decided {
+            Ok(Ok(plan)) => {
+                // Only a completed pass has read all that its decision depends on.
+                self.shared.interests.finish(reading);
+                let applied = self.shared.executor.apply(&self.name, key, &object, &plan).await;
+                Ended::Plan(plan, applied)
+            }
+            Ok(Err(error)) => Ended::Failed(error),
+            Err(_) => Ended::Panicked,
+        };
+        if let Some(event) = self.report(key, &ended) {
+            self.shared.executor.record(&self.name, &object, event);
+        }
+        active.dec();
+        ended
+    }
+
+    /// Waits for the caches, and says when the key runs next.
+    async fn conclude(&self, key: &Key, ended: Ended, started: Instant) -> Outcome {
+        let seconds = started.elapsed().as_secs_f64();
+        let outcome = match ended {
+            Ended::Plan(plan, applied) => {
+                let outcome = self.outcome(&plan, &applied);
+                if !applied.results.is_empty() {
+                    self.results.lock().insert(key.clone(), applied.results);
+                }
+                self.caught_up(applied.written).await;
+                outcome
+            }
+            Ended::Failed(_) | Ended::Panicked => Outcome::Backoff,
+        };
+        self.measure(outcome, seconds, started);
+        outcome
+    }
+
+    fn outcome(&self, plan: &Plan, applied: &Applied) -> Outcome {
+        use crate::plan::ErrorKind;
+        let operation_conflict = applied.failed_operation().is_some_and(|(_, error)| error.kind == ErrorKind::Conflict);
+        if applied.conflict || operation_conflict {
+            return Outcome::Conflict;
+        }
+        if applied.failure.is_some() || applied.failed_operation().is_some() {
+            return Outcome::Backoff;
+        }
+        let jitter = 0.9 + 0.2 * rand::random::<f64>();
+        let resync = self.shared.options.resync.mul_f64(jitter);
+        let at_the_latest = plan.wake_after.map_or(resync, |after| after.min(resync));
+        match &plan.verdict {
+            Verdict::Failed { retry_after: Some(after), .. } => Outcome::RetryAfter((*after).min(at_the_latest)),
+            Verdict::Failed { backoff: true, .. } => Outcome::Backoff,
+            _ if plan.wake_when_applied => Outcome::Again,
+            Verdict::Failed { .. } => Outcome::RetryAfter(at_the_latest),
+            Verdict::Done | Verdict::Waiting => Outcome::Done(at_the_latest),
+        }
+    }
+
+    /// A log line, and what users should see of it.
+    fn report(&self, key: &Key, ended: &Ended) -> Option<Event> {
+        let controller = &*self.name;
+        match ended {
+            Ended::Panicked => {
+                tracing::error!(controller, %key, "pass panicked");
+                let label = ControllerLabel { controller: self.name.clone() };
+                self.shared.metrics.panics.get_or_create(&label).inc();
+                Some(Event::warning("ReconcilePanic", "The reconciler panicked; see the log of the host."))
+            }
+            Ended::Failed(error) => {
+                tracing::warn!(controller, %key, error = error as &dyn std::error::Error, "pass failed");
+                match error {
+                    ReconcileError::Failed { reason, message } => Some(Event::warning(reason, message)),
+                    ReconcileError::Read(_) => None,
+                }
+            }
+            Ended::Plan(plan, applied) => {
+                if let Some(error) = &applied.failure {
+                    tracing::warn!(controller, %key, %error, "unable to write the object");
+                    return Some(Event::warning("WriteFailed", error.to_string()));
+                }
+                if let Some((operation, error)) = applied.failed_operation() {
+                    tracing::warn!(controller, %key, operation, %error, "operation failed");
+                    return Some(Event::warning("OperationFailed", format!("{operation}: {error}")));
+                }
+                let Verdict::Failed { reason, message, .. } = &plan.verdict else { return None };
+                tracing::info!(controller, %key, reason, message, "reconcile did not succeed");
+                Some(Event::warning(reason, message))
+            }
+        }
+    }
+
+    /// Returns when every cache shows what was written, or when the process ends.
+    async fn caught_up(&self, written: Vec<Written>) {
+        let mut by_source = std::collections::BTreeMap::<Source, Vec<Written>>::new();
+        for one in written {
+            by_source.entry(one.source.clone()).or_default().push(one);
+        }
+        let waiting = async {
+            for (source, written) in &by_source {
+                match source {
+                    Source::Management => self.shared.cache.caught_up(written).await,
+                    // A cluster that is not connected has no cache that could be behind.
+                    Source::Workload(cluster) => {
+                        if let Ok(cache) = self.shared.workloads.cache(cluster).await {
+                            cache.caught_up(written).await;
+                        }
+                    }
+                }
+            }
+        };
+        self.shared.draining.run_until_cancelled(waiting).await;
+    }
+
+    fn measure(&self, outcome: Outcome, seconds: f64, started: Instant) {
+        let (metrics, controller) = (&self.shared.metrics, self.name.clone());
+        let result = match outcome {
+            Outcome::Done(_) | Outcome::Forget => "success",
+            Outcome::Again => "requeue",
+            Outcome::Conflict => "requeue",
+            Outcome::RetryAfter(_) => "requeue_after",
+            Outcome::Backoff => "error",
+        };
+        metrics.reconciles.get_or_create(&ResultLabels { controller: controller.clone(), result }).inc();
+        let label = ControllerLabel { controller: controller.clone() };
+        if outcome == Outcome::Backoff {
+            metrics.errors.get_or_create(&label).inc();
+        }
+        metrics.seconds.get_or_create(&label).observe(seconds);
+        let queue = QueueLabels { name: controller.clone(), controller };
+        metrics.worked.get_or_create(&queue).observe(started.elapsed().as_secs_f64());
+    }
+
+    fn enter_or_park(&self, claim: &Claim, group: &str) -> bool {
+        // Parked first: whoever leaves the group right now must find a parked key to wake.
+        self.scheduler.park(&claim.key, group);
+        if !self.shared.exclusion.enter(group, claim) {
+            return false;
+        }
+        self.scheduler.resume(&claim.key);
+        true
+    }
+
+    fn leave(&self, claim: &Claim, group: &str) {
+        if let Some(next) = self.shared.exclusion.leave(group, claim) {
+            next.scheduler.unpark(&next.key);
+        }
+    }
+
+    fn claim(&self, key: &Key) -> Claim {
+        Claim { controller: self.id, scheduler: self.scheduler.clone(), key: key.clone() }
+    }
+}

@@ -1,0 +1,126 @@
+//! A controller's queue, shared between those who wake keys and the one who runs them.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    interests::Wake,
+    kind::Key,
+    metrics::{Metrics, QueueLabels},
+    queue::{Outcome, Queue, Rates, Run},
+};
+
+pub(super) struct Scheduler {
+    queue: Mutex<Queue<Key>>,
+    /// The group that each parked key waits for.
+    waiting_for: Mutex<HashMap<Key, String>>,
+    changed: Notify,
+    depth: Gauge,
+    adds: Counter,
+    retries: Counter,
+    waited: Histogram,
+}
+
+impl Scheduler {
+    pub(super) fn new(controller: &str, rates: Rates, metrics: &Metrics) -> Self {
+        let labels = QueueLabels { name: controller.to_owned(), controller: controller.to_owned() };
+        Self {
+            queue: Mutex::new(Queue::new(rates, Instant::now())),
+            waiting_for: Mutex::default(),
+            changed: Notify::new(),
+            depth: metrics.depth.get_or_create_owned(&labels),
+            adds: metrics.adds.get_or_create_owned(&labels),
+            retries: metrics.retries.get_or_create_owned(&labels),
+            waited: metrics.waited.get_or_create_owned(&labels),
+        }
+    }
+
+    /// The next key, once there is one; `None` when stopped.
+    pub(super) async fn next(&self, stopping: &CancellationToken) -> Option<Run<Key>> {
+        loop {
+            let notified = self.changed.notified();
+            let timer = {
+                if stopping.is_cancelled() {
+                    return None;
+                }
+                let mut queue = self.queue.lock();
+                if let Some(run) = queue.pop(Instant::now()) {
+                    self.depth.set(count(queue.ready()));
+                    self.waited.observe(run.waited.as_secs_f64());
+                    return Some(run);
+                }
+                queue.next_timer()
+            };
+            let timer = timer.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+            tokio::select! {
+                () = notified => {}
+                () = tokio::time::sleep_until(timer.into()) => {}
+                () = stopping.cancelled() => return None,
+            }
+        }
+    }
+
+    pub(super) fn add_resync(&self, key: &Key) {
+        self.adds.inc();
+        self.with(|queue, now| queue.add_resync(key, now));
+    }
+
+    /// Parks a key that waits for a group.
+    pub(super) fn park(&self, key: &Key, group: &str) {
+        self.waiting_for.lock().insert(key.clone(), group.to_owned());
+        self.with(|queue, _| queue.park(key));
+    }
+
+    pub(super) fn resume(&self, key: &Key) {
+        self.waiting_for.lock().remove(key);
+        self.with(|queue, _| queue.resume(key));
+    }
+
+    pub(super) fn unpark(&self, key: &Key) {
+        self.with(|queue, now| queue.unpark(key, now));
+    }
+
+    /// The group that a key was parked for, which it holds, or waits for, until it leaves it.
+    pub(super) fn take_waiting_for(&self, key: &Key) -> Option<String> {
+        self.waiting_for.lock().remove(key)
+    }
+
+    /// All keys that wait for a group, and their groups.
+    pub(super) fn drain_waiting(&self) -> Vec<(Key, String)> {
+        self.waiting_for.lock().drain().collect()
+    }
+
+    pub(super) fn done(&self, key: &Key, outcome: Outcome) {
+        if matches!(outcome, Outcome::Backoff | Outcome::Conflict | Outcome::RetryAfter(_)) {
+            self.retries.inc();
+        }
+        self.with(|queue, now| queue.done(key, outcome, rand::random(), now));
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Queue<Key>, Instant)) {
+        {
+            let mut queue = self.queue.lock();
+            change(&mut queue, Instant::now());
+            self.depth.set(count(queue.ready()));
+        }
+        self.changed.notify_one();
+    }
+}
+
+impl Wake for Scheduler {
+    fn wake(&self, key: &Key) {
+        self.adds.inc();
+        self.with(|queue, now| queue.add(key, now));
+    }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
