@@ -1,1 +1,67 @@
-//! Runs provider components: engine, limits, capabilities.
+//! Runs provider components.
+//!
+//! A provider is a WebAssembly component that exports functions from what was observed to what should be
+//! (`wit/provider.wit`). This crate turns its bytes into a [`Provider`] and calls it; it knows wasmtime and nothing of
+//! Kubernetes clients, which reach a guest only through the small traits in [`call`].
+//!
+//! ```no_run
+//! use capwasm_runtime::{Call, Capabilities, Facts, Function, Grants, Limits, Runtime, RuntimeOptions};
+//! use std::sync::Arc;
+//!
+//! # async fn example(bytes: Vec<u8>, machine: String) -> Result<(), Box<dyn std::error::Error>> {
+//! let runtime = Runtime::new(RuntimeOptions::default())?;
+//! let provider = runtime.load(&bytes, Limits::default()).await?;
+//! let reply = provider
+//!     .call(Call {
+//!         function: Function::MachineProvision,
+//!         object: machine,
+//!         facts: Facts { now_ms: 1_700_000_000_000, attempt: 1, id: "a1".into(), ..Facts::default() },
+//!         capabilities: Capabilities::none(),
+//!         grants: Arc::new(Grants::default()),
+//!         seed: 7,
+//!     })
+//!     .await?;
+//! println!("{:?}, {} operations", reply.answer, reply.outcome.operations.len());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What holds for every call:
+//! - A fresh instance, dropped afterwards; its own task, so that a panic in host code fails this call alone.
+//! - Limits on memory, CPU time, wall time, results and log lines; see [`Limits`]. A limit that is passed fails the call.
+//! - Every capability answers `denied` unless [`Grants`] cover the call, before any trait is asked.
+//! - WASI 0.2 is linked with nothing behind it: no files, sockets, environment. Its clocks and random numbers follow
+//!   from [`Facts::now_ms`] and [`Call::seed`].
+
+mod answer;
+mod aot;
+mod bindings;
+mod call;
+mod capability;
+mod engine;
+mod failure;
+mod grants;
+mod http;
+mod limits;
+mod load;
+mod meter;
+mod outcome;
+mod provider;
+mod refused;
+mod runtime;
+mod state;
+mod wasi;
+
+pub use answer::{
+    Address, Answer, BootstrapData, CallStats, ControlPlane, Endpoint, FailureDomain, Fault, Problem, Reply,
+};
+pub use call::{Call, Capabilities, Facts, Function, Lookup, Secrets};
+pub use failure::{CallError, Failure};
+pub use grants::{ClientCertificate, GrantError, Grants, NamedEndpoint, Origin, Rule};
+pub use http::{HttpClient, HttpRequest, HttpResponse};
+pub use limits::Limits;
+pub use load::{LoadError, SUPPORTED_CONTRACTS};
+pub use outcome::{Condition, Event, ObjectRef, Operation, Outcome, Place};
+pub use provider::Provider;
+pub use refused::{Refusal, Refused};
+pub use runtime::{Runtime, RuntimeError, RuntimeOptions};

@@ -1,0 +1,176 @@
+//! Compiled components, kept in a private folder.
+//!
+//! A compiled component is native code: whoever can write one into the folder runs as this process. So the folder must
+//! belong to this user and to nobody else, files are 0600, and every use checks them again. The name of a file is
+//! `<component digest>-<engine>-<digest of the compiled bytes>.cwasm`: another engine version, another CPU or a changed
+//! configuration looks for another name, and a file whose bytes do not have the digest in its name is compiled anew.
+
+use std::fs::File;
+use std::hash::{Hash, Hasher};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, MetadataExt, OpenOptions, OpenOptionsExt};
+use sha2::{Digest, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use crate::load::hex;
+
+/// The folder of compiled components.
+pub(crate) struct AotCache {
+    dir: Dir,
+    path: PathBuf,
+    engine: String,
+}
+
+/// Why there is no cache.
+#[derive(Debug, thiserror::Error)]
+pub enum AotError {
+    /// The folder cannot be made or opened.
+    #[error("unable to open the folder of compiled components {path}")]
+    Open {
+        /// The folder.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Others can write there.
+    #[error(
+        "the folder of compiled components {path} must belong to this user, with mode 0700: it has owner {owner}, mode {mode:o}"
+    )]
+    NotPrivate {
+        /// The folder.
+        path: String,
+        /// Its owner.
+        owner: u32,
+        /// Its mode.
+        mode: u32,
+    },
+}
+
+impl AotCache {
+    /// Opens the folder, made with mode 0700 if it is not there.
+    pub(crate) fn open(path: &Path, engine: &Engine) -> Result<Self, AotError> {
+        let failed = |source| AotError::Open { path: path.display().to_string(), source };
+        let mut builder = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(builder.recursive(true), 0o700);
+        builder.create(path).map_err(failed)?;
+        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(failed)?;
+        let metadata = dir.dir_metadata().map_err(failed)?;
+        let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
+        if owner != rustix::process::geteuid().as_raw() || mode & 0o077 != 0 {
+            return Err(AotError::NotPrivate { path: path.display().to_string(), owner, mode });
+        }
+        // The engine gives something to hash, and hashing needs a function that is the same in the next process.
+        let mut hasher = Sha256Hasher(Sha256::new());
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        let engine = hex(&hasher.0.finalize()[..8]);
+        Ok(AotCache { dir, path: path.to_owned(), engine })
+    }
+
+    /// The compiled component of a digest (hex), if it is here and whole.
+    pub(crate) fn get(&self, engine: &Engine, digest: &str) -> Option<Component> {
+        let name = self.find(digest)?;
+        match self.verified(&name) {
+            Ok(Some(component)) => self.deserialize(engine, &name, component),
+            Ok(None) => {
+                tracing::warn!(file = name, "a compiled component is damaged or not private; it is compiled anew");
+                self.remove(&name);
+                None
+            }
+            Err(error) => {
+                tracing::warn!(file = name, %error, "unable to read a compiled component; it is compiled anew");
+                None
+            }
+        }
+    }
+
+    fn find(&self, digest: &str) -> Option<String> {
+        let prefix = format!("{digest}-{}-", self.engine);
+        let entries = self.dir.entries().ok()?;
+        let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.find(|name| name.starts_with(&prefix) && name.ends_with(".cwasm"))
+    }
+
+    /// The open file, if it is private and its bytes have the digest in its name.
+    fn verified(&self, name: &str) -> std::io::Result<Option<File>> {
+        let mut file = self.dir.open(name)?;
+        let metadata = file.metadata()?;
+        let private = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o077 == 0;
+        if !private || !metadata.is_file() {
+            return Ok(None);
+        }
+        let (mut hash, mut buffer) = (Sha256::new(), vec![0; 64 << 10]);
+        loop {
+            match file.read(&mut buffer)? {
+                0 => break,
+                count => hash.update(&buffer[..count]),
+            }
+        }
+        let expected = name.trim_end_matches(".cwasm").rsplit('-').next();
+        Ok((expected == Some(hex(&hash.finalize()).as_str())).then(|| file.into_std()))
+    }
+
+    /// Maps the file: code that is never run never becomes resident.
+    fn deserialize(&self, engine: &Engine, name: &str, file: File) -> Option<Component> {
+        // Through the descriptor whose bytes were hashed, so that no other file can take the name in between.
+        let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+        #[allow(
+            unsafe_code,
+            reason = "the bytes were written by this program: the folder and the file belong to this user alone, the \
+                      digest of the bytes is the one that they were stored under, and files are replaced by rename only"
+        )]
+        let component = unsafe { Component::deserialize_file(engine, path) };
+        match component {
+            Ok(component) => Some(component),
+            Err(error) => {
+                tracing::warn!(file = name, %error, "unable to use a compiled component; it is compiled anew");
+                self.remove(name);
+                None
+            }
+        }
+    }
+
+    /// Keeps compiled bytes; a failure costs time at the next start, no more.
+    pub(crate) fn put(&self, digest: &str, compiled: &[u8]) {
+        let name = format!("{digest}-{}-{}.cwasm", self.engine, hex(&Sha256::digest(compiled)));
+        let draft = format!("{name}.{}.tmp", std::process::id());
+        let written = self.write(&draft, compiled).and_then(|()| self.dir.rename(&draft, &self.dir, &name));
+        if let Err(error) = written {
+            tracing::warn!(folder = %self.path.display(), %error, "unable to keep a compiled component");
+            self.remove(&draft);
+        }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = self.dir.open_with(name, &options)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    }
+
+    fn remove(&self, name: &str) {
+        if let Err(error) = self.dir.remove_file(name)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(file = name, %error, "unable to remove a compiled component");
+        }
+    }
+}
+
+struct Sha256Hasher(Sha256);
+
+impl Hasher for Sha256Hasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Never asked for: the whole digest is taken.
+    fn finish(&self) -> u64 {
+        0
+    }
+}

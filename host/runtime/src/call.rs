@@ -1,0 +1,179 @@
+//! One call of a provider: what goes in, and the traits through which a guest's reads reach the host.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use capwasm_api::descriptor::Role;
+
+use crate::grants::Grants;
+use crate::http::HttpClient;
+use crate::outcome::ObjectRef;
+use crate::refused::Refused;
+
+/// The functions that the roles export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Function {
+    /// `infrastructure-cluster.provision`
+    ClusterProvision,
+    /// `infrastructure-cluster.deprovision`
+    ClusterDeprovision,
+    /// `infrastructure-machine.provision`
+    MachineProvision,
+    /// `infrastructure-machine.deprovision`
+    MachineDeprovision,
+    /// `bootstrap.generate`
+    BootstrapGenerate,
+    /// `bootstrap.release`
+    BootstrapRelease,
+    /// `control-plane.reconcile`
+    ControlPlaneReconcile,
+    /// `control-plane.delete`
+    ControlPlaneDelete,
+}
+
+impl Function {
+    /// The role whose interface has this function.
+    pub fn role(self) -> Role {
+        match self {
+            Function::ClusterProvision | Function::ClusterDeprovision => Role::InfrastructureCluster,
+            Function::MachineProvision | Function::MachineDeprovision => Role::InfrastructureMachine,
+            Function::BootstrapGenerate | Function::BootstrapRelease => Role::Bootstrap,
+            Function::ControlPlaneReconcile | Function::ControlPlaneDelete => Role::ControlPlane,
+        }
+    }
+
+    /// `interface.function`, as in the WIT.
+    pub fn name(self) -> &'static str {
+        match self {
+            Function::ClusterProvision => "infrastructure-cluster.provision",
+            Function::ClusterDeprovision => "infrastructure-cluster.deprovision",
+            Function::MachineProvision => "infrastructure-machine.provision",
+            Function::MachineDeprovision => "infrastructure-machine.deprovision",
+            Function::BootstrapGenerate => "bootstrap.generate",
+            Function::BootstrapRelease => "bootstrap.release",
+            Function::ControlPlaneReconcile => "control-plane.reconcile",
+            Function::ControlPlaneDelete => "control-plane.delete",
+        }
+    }
+}
+
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One call.
+#[derive(Clone)]
+pub struct Call {
+    /// Which exported function.
+    pub function: Function,
+    /// The object, JSON text in the provider's spoken version, without managedFields.
+    pub object: String,
+    /// What the guest can ask about this call.
+    pub facts: Facts,
+    /// Where the guest's reads and requests go once [`Call::grants`] let them through.
+    pub capabilities: Capabilities,
+    /// What the provider may do.
+    pub grants: Arc<Grants>,
+    /// Seed of WASI's random numbers. The same seed and facts give the same call.
+    pub seed: u64,
+}
+
+/// The facts behind the `call` interface.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Milliseconds since 1970; WASI's wall clock stands at this instant.
+    pub now_ms: u64,
+    /// 1 for the first try since the object, or something that was read, changed.
+    pub attempt: u32,
+    /// Correlates logs, traces and recordings.
+    pub id: String,
+    /// The provider's configuration, JSON text. Empty is answered as `{}`.
+    pub configuration: String,
+    /// Objects that the host holds for this call, JSON text by role: `cluster`, `machine`, `machines` ...
+    pub related: BTreeMap<String, Vec<String>>,
+    /// How the operations of the previous pass ended, by key.
+    pub results: Vec<(String, Result<(), Refused>)>,
+}
+
+/// Where a guest's reads and requests go. Grants are checked before any of these is asked.
+#[derive(Clone)]
+pub struct Capabilities {
+    /// The management cluster's objects.
+    pub lookup: Arc<dyn Lookup>,
+    /// The workload cluster's objects.
+    pub workload: Arc<dyn Lookup>,
+    /// Secrets of the object's namespace.
+    pub secrets: Arc<dyn Secrets>,
+    /// HTTP to the granted origins and endpoints. One per loaded provider: it holds the connection pools.
+    pub http: Arc<HttpClient>,
+}
+
+impl Capabilities {
+    /// Nothing behind any capability: whatever is asked is denied.
+    pub fn none() -> Self {
+        let nothing = Arc::new(Nothing);
+        Capabilities {
+            lookup: nothing.clone(),
+            workload: nothing.clone(),
+            secrets: nothing,
+            http: Arc::new(HttpClient::denied()),
+        }
+    }
+}
+
+/// Reads of one API server. A missing namespace in a request is the object's own.
+#[async_trait]
+pub trait Lookup: Send + Sync {
+    /// One object, JSON text without managedFields.
+    async fn get(&self, target: &ObjectRef) -> Result<String, Refused>;
+    /// All objects of a kind that match a label selector as kubectl takes it; empty selects all.
+    async fn list(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<String>, Refused>;
+}
+
+/// Secrets of the object's namespace, read live.
+#[async_trait]
+pub trait Secrets: Send + Sync {
+    /// The decoded `data` of a Secret.
+    async fn open(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused>;
+    /// The bootstrap data of the machine at hand; `not-found` until it is made.
+    async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused>;
+}
+
+/// Denies everything.
+struct Nothing;
+
+fn nothing<T>() -> Result<T, Refused> {
+    Err(Refused::denied("this call has no capability"))
+}
+
+#[async_trait]
+impl Lookup for Nothing {
+    async fn get(&self, _: &ObjectRef) -> Result<String, Refused> {
+        nothing()
+    }
+
+    async fn list(&self, _: &str, _: &str, _: Option<&str>, _: &str) -> Result<Vec<String>, Refused> {
+        nothing()
+    }
+}
+
+#[async_trait]
+impl Secrets for Nothing {
+    async fn open(&self, _: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
+        nothing()
+    }
+
+    async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
+        nothing()
+    }
+}

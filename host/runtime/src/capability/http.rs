@@ -1,0 +1,85 @@
+//! `http`: requests to granted origins and named endpoints, through the provider's [`HttpClient`].
+
+use std::result::Result as Answer;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wasmtime::Result;
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+
+use crate::bindings::{http, types};
+use crate::http::{HttpClient, HttpRequest, Trust};
+use crate::meter::WallClock;
+use crate::refused::{Refusal, Refused};
+
+/// A client that a guest made: what it trusts and how long it waits.
+#[derive(Default)]
+pub struct GuestClient {
+    trust: Trust,
+    deadline: Option<Duration>,
+}
+
+/// What `http` sees.
+pub(crate) struct HttpView<'a> {
+    pub(crate) client: &'a HttpClient,
+    pub(crate) table: &'a mut ResourceTable,
+    pub(crate) wall: &'a Arc<WallClock>,
+    pub(crate) requests_left: &'a mut u32,
+}
+
+struct HasHttp;
+
+impl HasData for HasHttp {
+    type Data<'a> = HttpView<'a>;
+}
+
+pub(crate) fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, view: fn(&mut T) -> HttpView<'_>) -> Result<()> {
+    http::add_to_linker::<T, HasHttp>(linker, view)
+}
+
+impl http::Host for HttpView<'_> {}
+
+impl http::HostClient for HttpView<'_> {
+    fn new(&mut self) -> Result<Resource<GuestClient>> {
+        Ok(self.table.push(GuestClient::default())?)
+    }
+
+    fn trust(&mut self, client: Resource<GuestClient>, pem: String) -> Result<Answer<(), types::CallError>> {
+        Ok(self.table.get_mut(&client)?.trust.add(&pem).map_err(Into::into))
+    }
+
+    fn deadline(&mut self, client: Resource<GuestClient>, ms: u64) -> Result<()> {
+        self.table.get_mut(&client)?.deadline = Some(Duration::from_millis(ms));
+        Ok(())
+    }
+
+    async fn send(
+        &mut self,
+        client: Resource<GuestClient>,
+        method: String,
+        url: String,
+        headers: Vec<(String, String)>,
+        body: Vec<u8>,
+    ) -> Result<Answer<http::Response, types::CallError>> {
+        let GuestClient { trust, deadline } = self.table.get(&client)?;
+        let Some(left) = self.requests_left.checked_sub(1) else {
+            let message = "this call has made all requests that it may make (limits.requests)";
+            return Ok(Err(Refused::new(Refusal::Limit, "TooManyRequests", message).into()));
+        };
+        *self.requests_left = left;
+        // An endpoint with a limit of its own (an image pull) is waited for on that limit, not on the call's.
+        let _held = self.client.has_own_limit(&url).then(|| self.wall.hold());
+        let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
+        Ok(match self.client.send(request, trust).await {
+            Ok(answer) => {
+                Ok(http::Response { status: answer.status, headers: answer.headers, body: answer.body.to_vec() })
+            }
+            Err(refused) => Err(refused.into()),
+        })
+    }
+
+    fn drop(&mut self, client: Resource<GuestClient>) -> Result<()> {
+        self.table.delete(client)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! `log`, and stdout and stderr: lines for the host's log. Bounded in number and length; needs no grant.
+
+use std::fmt::Write;
+
+use parking_lot::Mutex;
+use wasmtime::Result;
+use wasmtime::component::{HasData, Linker};
+
+use crate::bindings::log::{self, Level};
+
+/// Bytes of one line; the rest is cut off.
+const LINE_BYTES: usize = 4 << 10;
+/// Bytes of stderr that an error text repeats.
+const TAIL_BYTES: usize = 1 << 10;
+
+/// The log of one call.
+pub(crate) struct GuestLog {
+    provider: String,
+    function: String,
+    call: String,
+    lines: Mutex<Lines>,
+}
+
+struct Lines {
+    left: u32,
+    /// Unfinished lines of stdout and stderr.
+    partial: [Vec<u8>; 2],
+    /// The last of stderr.
+    tail: String,
+}
+
+/// Which of the guest's streams.
+#[derive(Clone, Copy)]
+pub(crate) enum Stream {
+    Stdout = 0,
+    Stderr = 1,
+}
+
+impl GuestLog {
+    pub(crate) fn new(provider: &str, function: &str, call: &str, lines: u32) -> Self {
+        GuestLog {
+            provider: provider.to_owned(),
+            function: function.to_owned(),
+            call: call.to_owned(),
+            lines: Mutex::new(Lines { left: lines, partial: [Vec::new(), Vec::new()], tail: String::new() }),
+        }
+    }
+
+    /// Bytes that the guest wrote to a stream; whole lines are logged.
+    pub(crate) fn output(&self, stream: Stream, bytes: &[u8]) {
+        let mut lines = self.lines.lock();
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let partial = &mut lines.partial[stream as usize];
+            let room = LINE_BYTES.saturating_sub(partial.len());
+            partial.extend_from_slice(&part[..part.len().min(room)]);
+            if part.ends_with(b"\n") {
+                let line = std::mem::take(partial);
+                self.finish(&mut lines, stream, &line);
+            }
+        }
+    }
+
+    fn finish(&self, lines: &mut Lines, stream: Stream, line: &[u8]) {
+        let text = String::from_utf8_lossy(line);
+        let text = printable(text.trim_end());
+        if text.is_empty() {
+            return;
+        }
+        if let Stream::Stderr = stream {
+            keep_tail(&mut lines.tail, &text);
+        }
+        let level = match stream {
+            Stream::Stdout => Level::Info,
+            Stream::Stderr => Level::Warn,
+        };
+        self.line(lines, level, &text);
+    }
+
+    /// The last that the guest wrote to stderr, in one line.
+    pub(crate) fn stderr(&self) -> String {
+        let mut lines = self.lines.lock();
+        let line = std::mem::take(&mut lines.partial[Stream::Stderr as usize]);
+        self.finish(&mut lines, Stream::Stderr, &line);
+        lines.tail.clone()
+    }
+
+    fn line(&self, lines: &mut Lines, level: Level, text: &str) {
+        let (provider, function, call) = (&self.provider, &self.function, &self.call);
+        match lines.left {
+            0 => return,
+            1 => tracing::warn!(
+                target: "capwasm::guest", provider, function, call, "further lines of this call are dropped (limits.logLines)"
+            ),
+            _ => match level {
+                Level::Debug => tracing::debug!(target: "capwasm::guest", provider, function, call, "{text}"),
+                Level::Info => tracing::info!(target: "capwasm::guest", provider, function, call, "{text}"),
+                Level::Warn => tracing::warn!(target: "capwasm::guest", provider, function, call, "{text}"),
+                Level::Error => tracing::error!(target: "capwasm::guest", provider, function, call, "{text}"),
+            },
+        }
+        lines.left -= 1;
+    }
+}
+
+/// Control characters would let a guest forge lines and drive the reader's terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn keep_tail(tail: &mut String, line: &str) {
+    if !tail.is_empty() {
+        tail.push_str(" | ");
+    }
+    tail.push_str(line);
+    if tail.len() > TAIL_BYTES {
+        let cut = tail.len() - TAIL_BYTES;
+        let cut = (cut..tail.len()).find(|at| tail.is_char_boundary(*at)).unwrap_or(tail.len());
+        tail.drain(..cut);
+    }
+}
+
+fn shorten(text: &mut String) {
+    if text.len() > LINE_BYTES {
+        let cut = (0..=LINE_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(cut);
+    }
+}
+
+/// What `log` sees.
+pub(crate) struct LogView<'a> {
+    pub(crate) log: &'a GuestLog,
+}
+
+struct HasLog;
+
+impl HasData for HasLog {
+    type Data<'a> = LogView<'a>;
+}
+
+pub(crate) fn add_to_linker<T: 'static>(linker: &mut Linker<T>, view: fn(&mut T) -> LogView<'_>) -> Result<()> {
+    log::add_to_linker::<T, HasLog>(linker, view)
+}
+
+impl log::Host for LogView<'_> {
+    fn write(&mut self, level: Level, message: String, fields: Vec<(String, String)>) -> Result<()> {
+        let mut text = printable(&message);
+        for (key, value) in &fields {
+            // Writing to a String cannot fail.
+            let _ = write!(text, " {}={:?}", printable(key), value);
+        }
+        shorten(&mut text);
+        let mut lines = self.log.lines.lock();
+        self.log.line(&mut lines, level, &text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn stderr_is_kept_by_its_end_and_in_one_line() {
+        let log = GuestLog::new("p", "f", "c", 10);
+        log.output(Stream::Stderr, b"\nthread 'main' panicked at src/lib.rs:1:2:\nguest says");
+        log.output(Stream::Stderr, b" no\x1b[31m\n");
+        log.output(Stream::Stdout, b"not this\n");
+        assert_eq!(log.stderr(), "thread 'main' panicked at src/lib.rs:1:2: | guest says no [31m");
+    }
+
+    #[test]
+    fn lines_are_bounded_in_number_and_length() {
+        let log = GuestLog::new("p", "f", "c", 3);
+        log.output(Stream::Stdout, &vec![b'x'; 1 << 20]);
+        assert_eq!(log.lines.lock().partial[0].len(), LINE_BYTES);
+        log.output(Stream::Stdout, &b"line\n".repeat(100));
+        assert_eq!(log.lines.lock().left, 0);
+    }
+
+    #[test]
+    fn a_long_tail_is_cut_at_a_character() {
+        let mut tail = String::new();
+        keep_tail(&mut tail, &"ü".repeat(TAIL_BYTES));
+        assert!(tail.len() <= TAIL_BYTES && tail.starts_with('ü'));
+    }
+}

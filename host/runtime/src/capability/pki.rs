@@ -1,0 +1,171 @@
+//! `pki`: keys and certificates. Needs the `pki` grant, and each call has a number of keys that it may make.
+//!
+//! Keys come from the operating system's entropy, never from the call's seed: a recording of the call must not be enough
+//! to make them again. Times in certificates follow from the call's `now-ms`.
+
+mod certificate;
+
+use std::result::Result as Answer;
+
+use rand::RngExt;
+use wasmtime::Result;
+use wasmtime::component::{HasData, Linker};
+
+use crate::bindings::pki::{self, Algorithm, Pair, Subject};
+use crate::bindings::types;
+use crate::refused::{Refusal, Refused};
+
+/// What `pki` sees.
+pub(crate) struct PkiView<'a> {
+    pub(crate) granted: bool,
+    pub(crate) now_ms: u64,
+    pub(crate) keys_left: &'a mut u32,
+}
+
+struct HasPki;
+
+impl HasData for HasPki {
+    type Data<'a> = PkiView<'a>;
+}
+
+pub(crate) fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, view: fn(&mut T) -> PkiView<'_>) -> Result<()> {
+    pki::add_to_linker::<T, HasPki>(linker, view)
+}
+
+/// Characters of one token.
+const TOKEN_CHARACTERS: u32 = 4_096;
+
+impl PkiView<'_> {
+    fn granted(&self) -> Answer<(), Refused> {
+        if self.granted {
+            Ok(())
+        } else {
+            Err(Refused::denied("keys and certificates are not granted; set spec.grants.pki"))
+        }
+    }
+
+    /// Takes one key off the call's number of keys.
+    fn take_key(&mut self) -> Answer<(), Refused> {
+        self.granted()?;
+        *self.keys_left = self.keys_left.checked_sub(1).ok_or_else(|| {
+            Refused::new(Refusal::Limit, "TooManyKeys", "this call has made all keys that it may make (limits.keys)")
+        })?;
+        Ok(())
+    }
+
+    async fn authority(&mut self, name: String, algorithm: Algorithm, days: u32) -> Answer<Pair, Refused> {
+        self.take_key()?;
+        let now_ms = self.now_ms;
+        off_thread(algorithm, move || certificate::authority(&name, algorithm, days, now_ms)).await
+    }
+
+    async fn client(
+        &mut self,
+        authority: Pair,
+        subject: Subject,
+        algorithm: Algorithm,
+        days: u32,
+    ) -> Answer<Pair, Refused> {
+        self.take_key()?;
+        let now_ms = self.now_ms;
+        off_thread(algorithm, move || certificate::client(&authority, &subject, algorithm, days, now_ms)).await
+    }
+
+    async fn signing_key(&mut self, algorithm: Algorithm) -> Answer<(String, String), Refused> {
+        self.take_key()?;
+        off_thread(algorithm, move || certificate::signing_key(algorithm)).await
+    }
+}
+
+/// RSA keys take up to seconds to find: off the threads that run everything else. The others take microseconds.
+async fn off_thread<T: Send + 'static>(
+    algorithm: Algorithm,
+    work: impl FnOnce() -> Answer<T, Refused> + Send + 'static,
+) -> Answer<T, Refused> {
+    match algorithm {
+        Algorithm::Rsa2048 | Algorithm::Rsa3072 | Algorithm::Rsa4096 => {
+            let failed =
+                |error| Refused::new(Refusal::Unavailable, "KeyNotMade", format!("unable to make the key: {error}"));
+            tokio::task::spawn_blocking(work).await.map_err(failed)?
+        }
+        Algorithm::EcdsaP256 | Algorithm::EcdsaP384 | Algorithm::Ed25519 => work(),
+    }
+}
+
+impl pki::Host for PkiView<'_> {
+    async fn new_authority(
+        &mut self,
+        common_name: String,
+        algorithm: Algorithm,
+        days: u32,
+    ) -> Result<Answer<Pair, types::CallError>> {
+        Ok(self.authority(common_name, algorithm, days).await.map_err(Into::into))
+    }
+
+    async fn issue_client(
+        &mut self,
+        authority: Pair,
+        subject: Subject,
+        algorithm: Algorithm,
+        days: u32,
+    ) -> Result<Answer<Pair, types::CallError>> {
+        Ok(self.client(authority, subject, algorithm, days).await.map_err(Into::into))
+    }
+
+    async fn new_signing_key(&mut self, algorithm: Algorithm) -> Result<Answer<(String, String), types::CallError>> {
+        Ok(self.signing_key(algorithm).await.map_err(Into::into))
+    }
+
+    fn public_key_hash(&mut self, certificate_pem: String) -> Result<Answer<String, types::CallError>> {
+        let hash = self.granted().and_then(|()| certificate::public_key_hash(&certificate_pem));
+        Ok(hash.map_err(Into::into))
+    }
+
+    fn not_after_ms(&mut self, certificate_pem: String) -> Result<Answer<u64, types::CallError>> {
+        let end = self.granted().and_then(|()| certificate::not_after_ms(&certificate_pem));
+        Ok(end.map_err(Into::into))
+    }
+
+    /// The contract gives it no error, so what cannot be answered traps.
+    fn random_token(&mut self, alphabet: String, length: u32) -> Result<String> {
+        self.granted().map_err(|refused| wasmtime::format_err!("pki.random-token: {refused}"))?;
+        let alphabet: Vec<char> = alphabet.chars().collect();
+        wasmtime::ensure!(!alphabet.is_empty(), "pki.random-token: the alphabet is empty");
+        wasmtime::ensure!(length <= TOKEN_CHARACTERS, "pki.random-token: more than {TOKEN_CHARACTERS} characters");
+        let mut rng = rand::rng();
+        Ok((0..length).map(|_| alphabet[rng.random_range(0..alphabet.len())]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use crate::bindings::pki::Host;
+
+    #[tokio::test]
+    async fn nothing_is_made_without_the_grant_or_past_the_number_of_keys() {
+        let mut none = 5;
+        let mut denied = PkiView { granted: false, now_ms: 0, keys_left: &mut none };
+        let refused = denied.new_signing_key(Algorithm::EcdsaP256).await.unwrap().unwrap_err();
+        assert_eq!(refused.refusal, types::Refusal::Denied);
+        assert!(denied.random_token("ab".into(), 3).is_err());
+
+        let mut left = 1;
+        let mut view = PkiView { granted: true, now_ms: 0, keys_left: &mut left };
+        assert!(view.new_signing_key(Algorithm::EcdsaP256).await.unwrap().is_ok());
+        let refused = view.new_signing_key(Algorithm::EcdsaP256).await.unwrap().unwrap_err();
+        assert_eq!(refused.refusal, types::Refusal::Limit);
+    }
+
+    #[test]
+    fn tokens_use_the_whole_alphabet_and_nothing_else() {
+        let mut keys = 0;
+        let mut view = PkiView { granted: true, now_ms: 0, keys_left: &mut keys };
+        let token = view.random_token("abc".into(), 300).unwrap();
+        assert_eq!(token.len(), 300);
+        assert!("abc".chars().all(|c| token.contains(c)) && token.chars().all(|c| "abc".contains(c)));
+        assert_ne!(token, view.random_token("abc".into(), 300).unwrap());
+        assert!(view.random_token(String::new(), 3).is_err());
+    }
+}

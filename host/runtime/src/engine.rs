@@ -1,0 +1,101 @@
+//! The one wasmtime engine of the process, and the thread that ticks its epochs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
+
+/// Length of an epoch: how long a guest computes before it yields to other tasks.
+pub(crate) const TICK: Duration = Duration::from_millis(10);
+
+/// Core instances that one component may consist of. wasm32-wasip2 components have a handful, interpreters some dozens.
+pub(crate) const CORE_INSTANCES: u32 = 64;
+/// Linear memories of one component. Each slot reserves about 4 GiB of address space.
+pub(crate) const MEMORIES: u32 = 2;
+/// Tables of one component.
+pub(crate) const TABLES: u32 = 16;
+
+const WASM_STACK: usize = 512 << 10;
+const ASYNC_STACK: usize = 2 << 20;
+
+/// What every engine of this process compiles for. Pooling is no part of it: it does not change the code.
+fn base() -> Config {
+    let mut config = Config::new();
+    config.epoch_interruption(true).max_wasm_stack(WASM_STACK).async_stack_size(ASYNC_STACK).memory_init_cow(true);
+    config
+}
+
+/// The engine that calls run on, with room for `max_in_flight` of them.
+pub(crate) fn pooled(max_in_flight: u32, max_memory_bytes: usize) -> Result<Engine> {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(max_in_flight)
+        .total_stacks(max_in_flight)
+        .total_core_instances(max_in_flight.saturating_mul(CORE_INSTANCES))
+        .total_memories(max_in_flight.saturating_mul(MEMORIES))
+        .total_tables(max_in_flight.saturating_mul(TABLES))
+        .max_core_instances_per_component(CORE_INSTANCES)
+        .max_memories_per_component(MEMORIES)
+        .max_tables_per_component(TABLES)
+        .max_memory_size(max_memory_bytes);
+    let mut config = base();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    Engine::new(&config)
+}
+
+/// An engine to compile with and to drop: wasmtime 48 keeps the register allocator's contexts for as long as the engine
+/// lives (bytecodealliance/wasmtime#14314), and the one that calls run on lives for ever.
+pub(crate) fn compiler() -> Result<Engine> {
+    Engine::new(&base())
+}
+
+/// Ticks the engine's epochs while calls are in flight. A thread of its own: on a loaded async runtime a tick could come
+/// late, or several at once, and guests would yield too late or be stopped too early.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    in_flight: Arc<AtomicUsize>,
+    thread: thread::Thread,
+}
+
+impl Ticker {
+    /// Starts the thread; it ends soon after the last strong reference to the engine is gone.
+    pub(crate) fn start(engine: &Engine) -> std::io::Result<Self> {
+        let in_flight = Arc::new(AtomicUsize::new(0));
+        let (engine, calls) = (engine.weak(), in_flight.clone());
+        let thread = thread::Builder::new().name("capwasm-epoch".into()).spawn(move || tick(&engine, &calls))?;
+        Ok(Ticker { in_flight, thread: thread.thread().clone() })
+    }
+
+    /// Ticks come at least as long as the guard lives.
+    pub(crate) fn running(&self) -> Running {
+        if self.in_flight.fetch_add(1, Ordering::SeqCst) == 0 {
+            self.thread.unpark();
+        }
+        Running(self.in_flight.clone())
+    }
+}
+
+/// A call in flight.
+#[derive(Debug)]
+pub(crate) struct Running(Arc<AtomicUsize>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn tick(engine: &EngineWeak, in_flight: &AtomicUsize) {
+    while let Some(engine) = engine.upgrade() {
+        let idle = in_flight.load(Ordering::SeqCst) == 0;
+        engine.increment_epoch();
+        drop(engine);
+        if idle {
+            // Woken by the next call; looks now and then whether the engine is gone.
+            thread::park_timeout(Duration::from_secs(1));
+        } else {
+            thread::sleep(TICK);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Why a call gave no reply. Its text names the provider, the digest, the function and, where the guest was at fault,
+//! the functions of the guest that led there.
+
+use std::fmt;
+use std::time::Duration;
+
+use wasmtime::WasmBacktrace;
+
+/// A call that gave no reply; what it collected is lost.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("provider {provider} (sha256:{digest}), {function}: {failure}")]
+pub struct CallError {
+    /// The provider's name; `?` while it is not known.
+    pub provider: String,
+    /// First 12 hex digits of the component's digest.
+    pub digest: String,
+    /// `interface.function`.
+    pub function: String,
+    /// What happened.
+    pub failure: Failure,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The guest trapped: a panic, an `unreachable`, a stack overflow, a broken call of the host.
+    Trap {
+        /// What wasmtime or the host says.
+        message: String,
+        /// The guest's functions, innermost first, with their names.
+        backtrace: Vec<String>,
+        /// The last of what the guest wrote to stderr: a Rust guest's panic message.
+        stderr: String,
+    },
+    /// The CPU budget is used up.
+    Cpu {
+        /// The budget.
+        limit: Duration,
+        /// Where the guest was, innermost first.
+        backtrace: Vec<String>,
+    },
+    /// The wall time is over.
+    Wall {
+        /// The limit.
+        limit: Duration,
+    },
+    /// More memory than granted.
+    Memory {
+        /// What the guest would have had, bytes.
+        asked: usize,
+        /// The limit, bytes.
+        limit: usize,
+        /// Who asked, innermost first.
+        backtrace: Vec<String>,
+    },
+    /// Answer and outcome are too large.
+    Result {
+        /// The limit, bytes.
+        limit: u64,
+    },
+    /// Host code panicked. A bug of the host, which this call alone pays for.
+    Panic {
+        /// The panic's message.
+        message: String,
+    },
+    /// No slot became free in the time of a whole call.
+    Busy {
+        /// How long the call waited.
+        waited: Duration,
+    },
+    /// The component does not export the role.
+    NotExported,
+    /// The instance could not be made: a host limit such as the pool's, or memory of the host.
+    Instantiate {
+        /// What wasmtime says.
+        message: String,
+    },
+}
+
+impl Failure {
+    /// Whether the guest is at fault in a way that another version of it may not be. Only these count for an automatic
+    /// rollback; limits and a busy host do not.
+    pub fn is_trap(&self) -> bool {
+        matches!(self, Failure::Trap { .. })
+    }
+
+    /// CamelCase, for conditions, events and metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Failure::Trap { .. } => "ProviderTrapped",
+            Failure::Cpu { .. } => "ProviderCpuLimit",
+            Failure::Wall { .. } => "ProviderTimeout",
+            Failure::Memory { .. } => "ProviderMemoryLimit",
+            Failure::Result { .. } => "ProviderResultLimit",
+            Failure::Panic { .. } => "HostPanicked",
+            Failure::Busy { .. } => "ProviderBusy",
+            Failure::NotExported => "ProviderRoleMissing",
+            Failure::Instantiate { .. } => "ProviderNotStarted",
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = |f: &mut fmt::Formatter<'_>, backtrace: &[String]| match backtrace {
+            [] => Ok(()),
+            frames => write!(f, "; at {}", frames.join(" < ")),
+        };
+        match self {
+            Failure::Trap { message, backtrace, stderr } => {
+                write!(f, "trapped: {message}")?;
+                if !stderr.is_empty() {
+                    write!(f, "; stderr: {stderr}")?;
+                }
+                at(f, backtrace)
+            }
+            Failure::Cpu { limit, backtrace } => {
+                write!(f, "used more than {limit:?} of CPU time (limits.cpuTimeMs)")?;
+                at(f, backtrace)
+            }
+            Failure::Wall { limit } => write!(f, "took longer than {limit:?} (limits.wallTimeMs)"),
+            Failure::Memory { asked, limit, backtrace } => {
+                write!(f, "asked for {asked} bytes of memory, more than {limit} (limits.memoryBytes)")?;
+                at(f, backtrace)
+            }
+            Failure::Result { limit } => {
+                write!(f, "handed over more than {limit} bytes of answer and outcome (limits.resultBytes)")
+            }
+            Failure::Panic { message } => write!(f, "the host panicked: {message}"),
+            Failure::Busy { waited } => write!(f, "no free slot within {waited:?} (limits.concurrency)"),
+            Failure::NotExported => write!(f, "the component does not export this role"),
+            Failure::Instantiate { message } => write!(f, "cannot be instantiated: {message}"),
+        }
+    }
+}
+
+/// A limit that host code found passed, on its way through wasmtime.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Stop {
+    #[error("the CPU budget is used up")]
+    Cpu,
+    #[error("{asked} bytes of memory asked for, {limit} granted")]
+    Memory { asked: usize, limit: usize },
+    #[error("the result is too large")]
+    Result,
+}
+
+/// Frames that a text shows: enough to see the way there, short enough for an event.
+const FRAMES: usize = 16;
+
+/// wasmtime gives this cause no type of its own that could be asked for; a test holds the text in place.
+const FUEL_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
+
+/// What an error out of wasmtime means.
+pub(crate) fn classify(error: &wasmtime::Error, limits: &crate::Limits, stderr: String) -> Failure {
+    let backtrace = error.downcast_ref::<WasmBacktrace>().map(frames).unwrap_or_default();
+    match error.downcast_ref::<Stop>() {
+        Some(Stop::Cpu) => return Failure::Cpu { limit: limits.cpu_time(), backtrace },
+        Some(Stop::Memory { asked, limit }) => {
+            return Failure::Memory { asked: *asked, limit: *limit, backtrace };
+        }
+        Some(Stop::Result) => return Failure::Result { limit: limits.result_bytes },
+        None => {}
+    }
+    let message = error.root_cause().to_string();
+    if message.contains(FUEL_EXHAUSTED) {
+        return Failure::Result { limit: limits.result_bytes };
+    }
+    Failure::Trap { message, backtrace, stderr }
+}
+
+/// Names of the guest's functions, innermost first. The text form of a backtrace demangles them; its frames do not.
+fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
+    frame_names(&backtrace.to_string())
+}
+
+fn frame_names(text: &str) -> Vec<String> {
+    text.lines()
+        .filter_map(|line| {
+            let (index, rest) = line.trim_start().split_once(": ")?;
+            index.parse::<u32>().ok()?;
+            let name = rest.split_once(" - ").map_or(rest, |(_, name)| name);
+            Some(name.trim().to_owned())
+        })
+        .take(FRAMES)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn frames_of_a_backtrace_keep_their_names_only() {
+        let text = "error while executing at wasm backtrace:\n    0:   0x64ff - guest.wasm!core::panicking::panic\n    \
+                    1:   0x1 - guest.wasm!<wasm function 3>\n  at the end";
+        assert_eq!(frame_names(text), ["guest.wasm!core::panicking::panic", "guest.wasm!<wasm function 3>"]);
+    }
+
+    #[test]
+    fn an_error_names_provider_digest_function_and_frames() {
+        let error = CallError {
+            provider: "docker-infra".into(),
+            digest: "0123456789ab".into(),
+            function: "infrastructure-machine.provision".into(),
+            failure: Failure::Trap {
+                message: "wasm `unreachable` instruction executed".into(),
+                backtrace: vec!["a!inner".into(), "a!outer".into()],
+                stderr: "panicked at 'no'".into(),
+            },
+        };
+        assert_eq!(
+            error.to_string(),
+            "provider docker-infra (sha256:0123456789ab), infrastructure-machine.provision: trapped: wasm \
+             `unreachable` instruction executed; stderr: panicked at 'no'; at a!inner < a!outer"
+        );
+    }
+}

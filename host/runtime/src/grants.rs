@@ -1,0 +1,218 @@
+//! What a provider may do: `spec.grants` of its WasmProvider, in the shape in which `describe()` says what it wants.
+//!
+//! Everything is denied unless it is listed, and an empty list grants nothing.
+
+mod endpoint;
+mod origin;
+
+use std::collections::BTreeMap;
+
+use capwasm_api::descriptor::{KindPattern, Wants};
+use serde::{Deserialize, Serialize};
+
+pub use endpoint::{ClientCertificate, NamedEndpoint, Rule};
+pub(crate) use endpoint::{EndpointRefusal, Target};
+pub use origin::Origin;
+pub(crate) use origin::special_address;
+
+/// Everything that a provider may do. The default grants nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Grants {
+    /// Named HTTP endpoints, by the name in `http://NAME.endpoint/`.
+    pub endpoints: BTreeMap<String, NamedEndpoint>,
+    /// HTTP origins; see [`Origin`] for their forms.
+    pub origins: Vec<Origin>,
+    /// Kinds of the management cluster that it reads.
+    pub reads: Vec<KindPattern>,
+    /// Kinds of the management cluster that it creates, patches or deletes.
+    pub writes: Vec<KindPattern>,
+    /// Kinds of the workload cluster that it reads.
+    pub workload_reads: Vec<KindPattern>,
+    /// Kinds of the workload cluster that it creates, patches or deletes.
+    pub workload_writes: Vec<KindPattern>,
+    /// Secrets of the object's namespace, by name; `*` matches any part.
+    pub secrets: Vec<String>,
+    /// Keys and certificates.
+    pub pki: bool,
+    /// Namespaces of the management cluster besides the object's own; `*` is all of them.
+    pub namespaces: Vec<String>,
+}
+
+/// A grant that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GrantError {
+    /// An origin cannot be read.
+    #[error(
+        "origin {origin:?}: {problem}; expected scheme://host[:port], host being a name, *.suffix, *, an address or a CIDR"
+    )]
+    Origin {
+        /// As given.
+        origin: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// An endpoint cannot be used.
+    #[error("endpoint {name:?}: {problem}")]
+    Endpoint {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl Grants {
+    /// Whether a Secret may be opened by this name.
+    pub fn covers_secret(&self, name: &str) -> bool {
+        self.secrets.iter().any(|pattern| wildcard(pattern, name))
+    }
+
+    /// Whether a namespace besides the object's own may be reached.
+    pub fn covers_namespace(&self, namespace: &str) -> bool {
+        !namespace.is_empty() && self.namespaces.iter().any(|granted| granted == "*" || granted == namespace)
+    }
+
+    /// Each thing that is wanted and not granted, in words that say what to add: `endpoints: docker`.
+    pub fn missing(&self, wants: &Wants) -> Vec<String> {
+        let mut missing = Vec::new();
+        let endpoints = wants.endpoints.iter().filter(|name| !self.endpoints.contains_key(*name));
+        missing.extend(endpoints.map(|name| format!("endpoints: {name}")));
+        let origins = wants.origins.iter().filter(|want| !self.origins.iter().any(|granted| granted.includes(want)));
+        missing.extend(origins.map(|origin| format!("origins: {origin}")));
+        let kinds = [
+            ("reads", &wants.reads, &self.reads),
+            ("writes", &wants.writes, &self.writes),
+            ("workloadReads", &wants.workload_reads, &self.workload_reads),
+            ("workloadWrites", &wants.workload_writes, &self.workload_writes),
+        ];
+        for (name, wanted, granted) in kinds {
+            let uncovered = wanted.iter().filter(|want| !covers_pattern(granted, want));
+            missing.extend(uncovered.map(|want| format!("{name}: {}.{}", want.kind, want.group)));
+        }
+        let covers = |want: &&String| !self.secrets.iter().any(|granted| granted == *want || wildcard(granted, want));
+        missing.extend(wants.secrets.iter().filter(covers).map(|name| format!("secrets: {name}")));
+        if wants.pki && !self.pki {
+            missing.push("pki: true".to_owned());
+        }
+        missing
+    }
+}
+
+/// Groups that no wildcard covers: whoever writes these has the cluster.
+const NEVER_BY_WILDCARD: [&str; 8] = [
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "capwasm.dev",
+    "certificates.k8s.io",
+    "rbac.authorization.k8s.io",
+];
+
+/// Kinds of the core group that no wildcard covers. Secrets have their own capability.
+const NEVER_BY_WILDCARD_CORE: [&str; 2] = ["Secret", "ServiceAccount"];
+
+/// Whether patterns cover a kind.
+pub(crate) fn covers(patterns: &[KindPattern], group: &str, kind: &str) -> bool {
+    let guarded = NEVER_BY_WILDCARD.contains(&group) || (group.is_empty() && NEVER_BY_WILDCARD_CORE.contains(&kind));
+    // A guest that asks for kind `*` must not match a pattern that spells `*`.
+    kind != "*" && patterns.iter().any(|pattern| pattern.matches(group, kind) && !(guarded && pattern.kind == "*"))
+}
+
+fn covers_pattern(granted: &[KindPattern], want: &KindPattern) -> bool {
+    granted.contains(want) || covers(granted, &want.group, &want.kind)
+}
+
+/// `*` matches any part, also an empty one.
+pub(crate) fn wildcard(pattern: &str, text: &str) -> bool {
+    let Some((prefix, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(prefix) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    // `split` yields at least one part, the one after the last star.
+    let suffix = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = text.find(part) else { return false };
+        text = &text[at + part.len()..];
+    }
+    text.ends_with(suffix)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    fn kind(group: &str, kind: &str) -> KindPattern {
+        KindPattern { group: group.into(), kind: kind.into() }
+    }
+
+    #[test]
+    fn wildcards_match_any_part() {
+        let rows = [
+            ("*-ca", "one-ca", true),
+            ("*-ca", "-ca", true),
+            ("*-ca", "one-ca-x", false),
+            ("one", "one", true),
+            ("one", "one2", false),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "a1c2", false),
+            ("a*bc*c", "abc", false),
+            ("*", "", true),
+            ("ab*ba", "aba", false),
+        ];
+        for (pattern, text, expected) in rows {
+            assert_eq!(wildcard(pattern, text), expected, "{pattern} on {text}");
+        }
+    }
+
+    #[test]
+    fn dangerous_kinds_are_never_covered_by_a_wildcard() {
+        let all = |group: &str| vec![kind(group, "*")];
+        assert!(covers(&all("apps"), "apps", "Deployment"));
+        assert!(!covers(&all("apps"), "batch", "Job"));
+        assert!(!covers(&all("apps"), "apps", "*"));
+        for group in NEVER_BY_WILDCARD {
+            assert!(!covers(&all(group), group, "Anything"), "{group}");
+            assert!(covers(&[kind(group, "Anything")], group, "Anything"), "{group} by name");
+        }
+        assert!(covers(&all(""), "", "ConfigMap"));
+        assert!(!covers(&all(""), "", "Secret") && covers(&[kind("", "Secret")], "", "Secret"));
+        assert!(!covers(&all(""), "", "ServiceAccount"));
+    }
+
+    #[test]
+    fn what_is_wanted_and_not_granted_is_named() {
+        let wants = Wants {
+            endpoints: vec!["docker".into()],
+            origins: vec!["https://*.example.org".into()],
+            reads: vec![kind("", "ConfigMap")],
+            writes: vec![kind("", "Secret")],
+            secrets: vec!["*-ca".into()],
+            pki: true,
+            ..Wants::default()
+        };
+        assert_eq!(
+            Grants::default().missing(&wants),
+            [
+                "endpoints: docker",
+                "origins: https://*.example.org",
+                "reads: ConfigMap.",
+                "writes: Secret.",
+                "secrets: *-ca",
+                "pki: true"
+            ]
+        );
+        let granted: Grants = serde_json::from_value(serde_json::json!({
+            "endpoints": {"docker": {"unix": "/run/docker.sock"}},
+            "origins": ["https://*.example.org"],
+            "reads": [{"group": "", "kind": "*"}],
+            "writes": [{"group": "", "kind": "Secret"}],
+            "secrets": ["*"],
+            "pki": true,
+        }))
+        .unwrap();
+        assert_eq!(granted.missing(&wants), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,265 @@
+//! Named HTTP endpoints: `http://NAME.endpoint/path` in a guest, a unix socket or a URL on the host, with credentials that
+//! the guest never sees, and rules for what may be asked.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::Uri;
+use serde::{Deserialize, Serialize};
+
+use super::GrantError;
+
+/// One granted endpoint. Exactly one of `unix` and `url` is given.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamedEndpoint {
+    /// Path of a unix socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unix: Option<PathBuf>,
+    /// `http://host:port/prefix` or `https://...`; the guest's path is appended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// What may be asked. Everything, when not given; nothing, when empty.
+    #[serde(default = "Rule::everything")]
+    pub allow: Vec<Rule>,
+    /// Authority that the server's certificate is held against, PEM; the system's when not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
+    /// Certificate with which the host presents itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ClientCertificate>,
+    /// Headers that the host adds (credentials); the guest cannot set or see them.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Longest time of one request, seconds. Takes the place of the call's wall time limit while a call waits here, for
+    /// what takes long by nature, such as an image pull.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+}
+
+/// A certificate with its key.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientCertificate {
+    /// Certificate chain, PEM.
+    pub certificate_pem: String,
+    /// Private key, PEM.
+    pub key_pem: String,
+}
+
+/// Requests that are allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rule {
+    /// Methods; empty is any.
+    #[serde(default)]
+    pub methods: Vec<String>,
+    /// Path, without query. A segment `*` matches one segment, a last segment `**` matches the rest: `/v*/containers/**`;
+    /// within a segment `*` matches any part.
+    pub path: String,
+}
+
+impl NamedEndpoint {
+    /// A unix socket, of which everything may be asked.
+    pub fn unix(path: impl Into<PathBuf>) -> Self {
+        NamedEndpoint { unix: Some(path.into()), ..Self::empty() }
+    }
+
+    /// A URL, of which everything may be asked.
+    pub fn url(url: impl Into<String>) -> Self {
+        NamedEndpoint { url: Some(url.into()), ..Self::empty() }
+    }
+
+    fn empty() -> Self {
+        NamedEndpoint {
+            unix: None,
+            url: None,
+            allow: Rule::everything(),
+            ca: None,
+            client_certificate: None,
+            headers: BTreeMap::new(),
+            timeout_seconds: None,
+        }
+    }
+
+    /// Its own limit of one request.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout_seconds.map(Duration::from_secs)
+    }
+
+    /// Where it leads.
+    pub(crate) fn target(&self, name: &str) -> Result<Target, GrantError> {
+        let wrong = |problem: String| GrantError::Endpoint { name: name.to_owned(), problem };
+        match (&self.unix, &self.url) {
+            (Some(path), None) => Ok(Target::Unix(path.clone())),
+            (None, Some(url)) => {
+                let uri: Uri = url.parse().map_err(|error| wrong(format!("url {url:?}: {error}")))?;
+                let scheme = uri.scheme_str().unwrap_or_default();
+                if uri.host().is_none() || !matches!(scheme, "http" | "https") || uri.query().is_some() {
+                    return Err(wrong(format!("url {url:?}: expected http(s)://host[:port][/prefix]")));
+                }
+                Ok(Target::Url(uri))
+            }
+            _ => Err(wrong("give exactly one of unix and url".to_owned())),
+        }
+    }
+
+    /// Whether a request is allowed.
+    pub(crate) fn allows(&self, method: &str, path: &str) -> Result<(), EndpointRefusal> {
+        if self.allow == Rule::everything() {
+            return Ok(());
+        }
+        let segments = segments(path)?;
+        if self.allow.iter().any(|rule| rule.matches(method, &segments)) {
+            Ok(())
+        } else {
+            Err(EndpointRefusal::NoRule)
+        }
+    }
+}
+
+impl std::fmt::Debug for NamedEndpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Credentials stay out.
+        f.debug_struct("NamedEndpoint")
+            .field("unix", &self.unix)
+            .field("url", &self.url)
+            .field("allow", &self.allow)
+            .field("timeout_seconds", &self.timeout_seconds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ClientCertificate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientCertificate").finish_non_exhaustive()
+    }
+}
+
+/// Where an endpoint leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A unix socket.
+    Unix(PathBuf),
+    /// A server.
+    Url(Uri),
+}
+
+/// Why an endpoint may not be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EndpointRefusal {
+    #[error("no rule of the endpoint allows it")]
+    NoRule,
+    #[error("the path has dots, empty segments or encoded slashes, which rules cannot see through")]
+    Ambiguous,
+}
+
+/// The segments of a path as every server reads them; a path that servers may read differently has none.
+fn segments(path: &str) -> Result<Vec<String>, EndpointRefusal> {
+    let path = path.strip_prefix('/').ok_or(EndpointRefusal::Ambiguous)?;
+    let mut segments = Vec::new();
+    let count = path.split('/').count();
+    for (index, segment) in path.split('/').enumerate() {
+        let decoded = percent_decode(segment).ok_or(EndpointRefusal::Ambiguous)?;
+        let trailing = segment.is_empty() && index + 1 == count;
+        let ambiguous = (decoded.is_empty() && !trailing) || decoded == "." || decoded == "..";
+        if ambiguous || decoded.contains(['/', '\\', '\0', '%']) {
+            return Err(EndpointRefusal::Ambiguous);
+        }
+        segments.push(decoded);
+    }
+    Ok(segments)
+}
+
+fn percent_decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+                u8::try_from(high * 16 + low).ok()?
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+impl Rule {
+    /// The rules of an endpoint that gives none.
+    fn everything() -> Vec<Rule> {
+        vec![Rule { methods: Vec::new(), path: "/**".to_owned() }]
+    }
+
+    fn matches(&self, method: &str, segments: &[String]) -> bool {
+        let method = self.methods.is_empty() || self.methods.iter().any(|allowed| allowed.eq_ignore_ascii_case(method));
+        method && self.matches_path(segments)
+    }
+
+    fn matches_path(&self, segments: &[String]) -> bool {
+        let mut rest = segments.iter();
+        for pattern in self.path.trim_start_matches('/').split('/') {
+            if pattern == "**" {
+                return true;
+            }
+            match rest.next() {
+                Some(segment) if super::wildcard(pattern, segment) => {}
+                _ => return false,
+            }
+        }
+        rest.next().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    fn rule(methods: &[&str], path: &str) -> Rule {
+        Rule { methods: methods.iter().map(|m| (*m).to_owned()).collect(), path: path.into() }
+    }
+
+    #[test]
+    fn rules_allow_by_method_and_path() {
+        let endpoint = NamedEndpoint {
+            allow: vec![rule(&["GET"], "/v*/images/**"), rule(&["POST", "DELETE"], "/v1.41/containers/*/start")],
+            ..NamedEndpoint::unix("/x")
+        };
+        let rows = [
+            ("GET", "/v1.41/images/kindest/node/json", Ok(())),
+            ("POST", "/v1.41/images/create", Err(EndpointRefusal::NoRule)),
+            ("POST", "/v1.41/containers/a/start", Ok(())),
+            ("POST", "/v1.41/containers/a/b/start", Err(EndpointRefusal::NoRule)),
+            ("POST", "/v1.41/containers/a/start/x", Err(EndpointRefusal::NoRule)),
+            ("GET", "/v1.41/images/../containers/json", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/%2e%2E/containers/json", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/a%2fb", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/%252e", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "//v1.41/images/a", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/a%zz", Err(EndpointRefusal::Ambiguous)),
+        ];
+        for (method, path, expected) in rows {
+            assert_eq!(endpoint.allows(method, path), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn an_empty_list_of_rules_allows_nothing_and_none_allows_everything() {
+        let nothing: NamedEndpoint = serde_json::from_str(r#"{"unix": "/x", "allow": []}"#).unwrap();
+        assert_eq!(nothing.allows("GET", "/"), Err(EndpointRefusal::NoRule));
+        let everything: NamedEndpoint = serde_json::from_str(r#"{"unix": "/x"}"#).unwrap();
+        assert_eq!(everything.allows("GET", "/a%2fb"), Ok(()));
+    }
+
+    #[test]
+    fn an_endpoint_leads_to_one_place() {
+        let both = NamedEndpoint { url: Some("http://h".into()), ..NamedEndpoint::unix("/x") };
+        assert!(both.target("n").is_err());
+        assert!(NamedEndpoint::url("ftp://h").target("n").is_err());
+        assert!(NamedEndpoint::url("http://h:1/prefix").target("n").is_ok());
+    }
+}

@@ -1,0 +1,293 @@
+//! HTTP origins that a provider may reach: `scheme://host[:port]`.
+//!
+//! | host | matches |
+//! |---|---|
+//! | `api.example.org` | that name |
+//! | `*.example.org` | every name below it, not itself |
+//! | `*` | every name; no address |
+//! | `10.0.0.7`, `[fd00::1]` | that address, also a loopback or link-local one |
+//! | `10.0.0.0/8`, `[fd00::]/8` | addresses in the range, when the URL has an address; never loopback or link-local |
+//!
+//! The port is the scheme's own unless given; `*` is any. A name is granted, not what it resolves to: the address of
+//! every connection is looked at again after DNS, and loopback and link-local (metadata services) are refused there.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::GrantError;
+
+/// One granted origin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Origin {
+    text: String,
+    tls: bool,
+    host: Host,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    Any,
+    Name(String),
+    /// With the leading dot.
+    Suffix(String),
+    Address(IpAddr),
+    Range(IpAddr, u8),
+}
+
+impl FromStr for Origin {
+    type Err = GrantError;
+
+    fn from_str(text: &str) -> Result<Self, GrantError> {
+        let wrong = |problem| GrantError::Origin { origin: text.to_owned(), problem };
+        let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("no scheme"))?;
+        let tls = match scheme {
+            "http" => false,
+            "https" => true,
+            _ => return Err(wrong("the scheme is neither http nor https")),
+        };
+        let (host, prefix, port) = split(rest).ok_or_else(|| wrong("brackets do not match"))?;
+        let port = match port {
+            None => Some(if tls { 443 } else { 80 }),
+            Some("*") => None,
+            Some(port) => Some(port.parse().map_err(|_| wrong("the port is no number"))?),
+        };
+        let host = parse_host(host, prefix).map_err(wrong)?;
+        Ok(Origin { text: text.to_owned(), tls, host, port })
+    }
+}
+
+/// Host, prefix length and port of `host[/prefix][:port]`, where the host may stand in brackets.
+fn split(rest: &str) -> Option<(&str, Option<&str>, Option<&str>)> {
+    let (host, after) = match rest.strip_prefix('[') {
+        Some(inner) => inner.split_once(']')?,
+        None => rest.split_at(rest.find(['/', ':']).unwrap_or(rest.len())),
+    };
+    let (prefix, port) = match after.strip_prefix('/') {
+        Some(after) => match after.split_once(':') {
+            Some((prefix, port)) => (Some(prefix), Some(port)),
+            None => (Some(after), None),
+        },
+        None => (None, after.strip_prefix(':').or(if after.is_empty() { None } else { Some(after) })),
+    };
+    Some((host, prefix, port))
+}
+
+fn parse_host(host: &str, prefix: Option<&str>) -> Result<Host, &'static str> {
+    if let Some(prefix) = prefix {
+        let address: IpAddr = host.parse().map_err(|_| "a path, or a range whose address cannot be read")?;
+        let bits: u8 = prefix.parse().map_err(|_| "the prefix length is no number")?;
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        return if bits > width { Err("the prefix is too long") } else { Ok(Host::Range(address, bits)) };
+    }
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(Host::Address(address.to_canonical()));
+    }
+    let host = host.to_ascii_lowercase();
+    let name = |name: &str| {
+        !name.is_empty()
+            && name.split('.').all(|label| !label.is_empty())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
+    };
+    match host.strip_prefix("*.") {
+        _ if host == "*" => Ok(Host::Any),
+        Some(suffix) if name(suffix) => Ok(Host::Suffix(format!(".{suffix}"))),
+        None if name(&host) => Ok(Host::Name(host)),
+        _ => Err("the host cannot be read"),
+    }
+}
+
+impl Origin {
+    /// Whether a URL's scheme, host (without brackets) and port are granted.
+    pub(crate) fn matches(&self, tls: bool, host: &str, port: u16) -> bool {
+        self.tls == tls && self.port.is_none_or(|granted| granted == port) && self.matches_host(host)
+    }
+
+    fn matches_host(&self, host: &str) -> bool {
+        let address = host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
+        match (&self.host, address) {
+            (Host::Any, None) => true,
+            (Host::Name(name), None) => name == host,
+            (Host::Suffix(suffix), None) => host.len() > suffix.len() && host.ends_with(suffix),
+            (Host::Address(granted), Some(address)) => *granted == address,
+            (Host::Range(net, bits), Some(address)) => in_range(*net, *bits, address) && !special_address(address),
+            _ => false,
+        }
+    }
+
+    /// Whether exactly this address is granted by name.
+    pub(crate) fn is_address(&self, address: IpAddr) -> bool {
+        self.host == Host::Address(address.to_canonical())
+    }
+
+    /// Whether a wanted origin lies within this one.
+    pub(crate) fn includes(&self, want: &str) -> bool {
+        let Ok(want) = want.parse::<Origin>() else { return false };
+        let port = self.port.is_none() || self.port == want.port;
+        let host = match (&self.host, &want.host) {
+            (granted, wanted) if granted == wanted => true,
+            (Host::Any, Host::Name(_) | Host::Suffix(_)) => true,
+            (Host::Suffix(suffix), Host::Name(name) | Host::Suffix(name)) => {
+                name.len() > suffix.len() && name.ends_with(suffix.as_str())
+            }
+            (Host::Range(net, bits), Host::Range(wanted, wanted_bits)) => {
+                wanted_bits >= bits && in_range(*net, *bits, *wanted)
+            }
+            (Host::Range(..), Host::Address(address)) => self.matches_host(&address.to_string()),
+            _ => false,
+        };
+        self.tls == want.tls && port && host
+    }
+}
+
+fn in_range(net: IpAddr, bits: u8, address: IpAddr) -> bool {
+    match (net, address) {
+        (IpAddr::V4(net), IpAddr::V4(address)) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            net.to_bits() & mask == address.to_bits() & mask
+        }
+        (IpAddr::V6(net), IpAddr::V6(address)) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            net.to_bits() & mask == address.to_bits() & mask
+        }
+        _ => false,
+    }
+}
+
+/// Metadata services that do not use link-local addresses: Alibaba, Azure's host, AWS over IPv6.
+const METADATA: [IpAddr; 3] = [
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Addresses that are reached only when granted by name: this machine, its links, and metadata services. Private ranges
+/// are no part of it: clouds and clusters live there.
+pub(crate) fn special_address(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    if METADATA.contains(&address) || address.is_loopback() || address.is_unspecified() || address.is_multicast() {
+        return true;
+    }
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast() || v4.octets()[0] == 0,
+        IpAddr::V6(v6) => {
+            // Link-local, and IPv4 in IPv6 in the forms that canonicalisation leaves alone (compatible, NAT64, 6to4).
+            let segments = v6.segments();
+            let embedded = match segments {
+                [0, 0, 0, 0, 0, 0, a, b] | [0x64, 0xff9b, 0, 0, 0, 0, a, b] => Some((a, b)),
+                [0x2002, a, b, ..] => Some((a, b)),
+                _ => None,
+            };
+            let v4 = |(a, b): (u16, u16)| IpAddr::V4(Ipv4Addr::from_bits(u32::from(a) << 16 | u32::from(b)));
+            segments[0] & 0xffc0 == 0xfe80 || embedded.is_some_and(|pair| special_address(v4(pair)))
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl TryFrom<String> for Origin {
+    type Error = GrantError;
+
+    fn try_from(text: String) -> Result<Self, GrantError> {
+        text.parse()
+    }
+}
+
+impl From<Origin> for String {
+    fn from(origin: Origin) -> Self {
+        origin.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn origins_match_as_the_table_says() {
+        let rows = [
+            ("https://api.example.org", true, "api.example.org", 443, true),
+            ("https://api.example.org", false, "api.example.org", 443, false),
+            ("https://api.example.org", true, "api.example.org", 8443, false),
+            ("https://api.example.org:8443", true, "api.example.org", 8443, true),
+            ("https://API.example.org:*", true, "api.example.org", 1, true),
+            ("https://*.example.org", true, "a.b.example.org", 443, true),
+            ("https://*.example.org", true, "example.org", 443, false),
+            ("https://*.example.org", true, "evilexample.org", 443, false),
+            ("https://*", true, "anything", 443, true),
+            ("https://*", true, "10.0.0.1", 443, false),
+            ("http://10.0.0.0/8:*", false, "10.1.2.3", 5000, true),
+            ("http://10.0.0.0/8", false, "11.1.2.3", 80, false),
+            ("http://10.0.0.0/8", false, "10.example.org", 80, false),
+            ("http://0.0.0.0/0", false, "127.0.0.1", 80, false),
+            ("http://0.0.0.0/0", false, "169.254.169.254", 80, false),
+            ("http://127.0.0.1:81", false, "127.0.0.1", 81, true),
+            ("http://127.0.0.1:81", false, "::ffff:127.0.0.1", 81, true),
+            ("http://[fd00::]/8:*", false, "fd12::1", 80, true),
+            ("http://[fd00::1]:82", false, "fd00::1", 82, true),
+        ];
+        for (origin, tls, host, port, expected) in rows {
+            let parsed: Origin = origin.parse().unwrap();
+            assert_eq!(parsed.matches(tls, host, port), expected, "{origin} on {host}:{port}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_origin_is_refused() {
+        let rows = [
+            "example.org",
+            "ftp://example.org",
+            "https://",
+            "https://a/b",
+            "https://a*b",
+            "https://*.",
+            "https://a..b",
+            "http://10.0.0.0/33",
+            "http://a:b",
+            "http://[::1",
+            "https://user@host",
+            "https://10.0.0.0/8/x",
+        ];
+        for text in rows {
+            assert!(text.parse::<Origin>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn this_machine_and_its_links_are_special_in_every_spelling() {
+        let special = [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "0.1.2.3",
+            "169.254.169.254",
+            "::1",
+            "::",
+            "fe80::1",
+            "::ffff:127.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::a9fe:a9fe",
+            "2002:7f00:1::",
+            "224.0.0.1",
+            "255.255.255.255",
+            "fd00:ec2::254",
+            "168.63.129.16",
+        ];
+        for address in special {
+            assert!(special_address(address.parse().unwrap()), "{address}");
+        }
+        for address in ["10.0.0.1", "192.168.1.1", "172.16.0.1", "8.8.8.8", "fd00::1", "2001:db8::1"] {
+            assert!(!special_address(address.parse().unwrap()), "{address}");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The host's side of the `http` capability: one [`HttpClient`] per loaded provider, with its own connection pools.
+//!
+//! A URL leads to a named endpoint (`http://NAME.endpoint/path`) or to a granted origin, or nowhere. No redirects, no
+//! proxy from the environment, `Host` from the URL, bounded responses. The address of an origin is looked at after DNS,
+//! in the connector, for every connection.
+
+mod connector;
+mod tls;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header, uri};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use parking_lot::Mutex;
+
+use self::connector::{ConnectError, Connector, Route};
+pub(crate) use self::tls::Trust;
+use crate::grants::{EndpointRefusal, GrantError, Grants, NamedEndpoint, Origin, Target};
+use crate::limits::Limits;
+use crate::refused::{Refusal, Refused};
+
+type Pool = Client<Connector, Full<Bytes>>;
+
+/// A provider's way out: what it may reach, and the connections that it has.
+pub struct HttpClient {
+    endpoints: BTreeMap<String, Endpoint>,
+    origins: Arc<Vec<Origin>>,
+    /// Of origins, by what the guest trusts besides the system; the latest last.
+    pools: Mutex<VecDeque<(Trust, Pool)>>,
+    response_bytes: u64,
+    timeout: Duration,
+}
+
+struct Endpoint {
+    granted: NamedEndpoint,
+    target: Target,
+    headers: HeaderMap,
+    pool: Pool,
+}
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct HttpRequest {
+    /// Method.
+    pub method: String,
+    /// Absolute URL.
+    pub url: String,
+    /// Headers; those that frame a message or name the host are not the guest's to set.
+    pub headers: Vec<(String, String)>,
+    /// Whole body.
+    pub body: Bytes,
+    /// The guest's own limit, within the granted one.
+    pub deadline: Option<Duration>,
+}
+
+/// One response.
+#[derive(Clone, Debug)]
+pub struct HttpResponse {
+    /// Status.
+    pub status: u16,
+    /// Headers in the order of arrival, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Whole body.
+    pub body: Bytes,
+}
+
+/// Pools of origins that differ in what the guest trusts: one per cloud with a CA of its own.
+const POOLS: usize = 64;
+/// Idle connections that one host keeps.
+const IDLE_PER_HOST: usize = 4;
+const IDLE_TIME: Duration = Duration::from_secs(30);
+/// Bytes of response headers.
+const HEADER_BYTES: usize = 64 << 10;
+
+impl HttpClient {
+    /// A client for these grants. Sizes and times follow from the provider's limits.
+    pub fn new(grants: &Grants, limits: &Limits) -> Result<Self, GrantError> {
+        let endpoint = |(name, granted): (&String, &NamedEndpoint)| Ok((name.clone(), Endpoint::new(name, granted)?));
+        Ok(HttpClient {
+            endpoints: grants.endpoints.iter().map(endpoint).collect::<Result<_, GrantError>>()?,
+            origins: Arc::new(grants.origins.clone()),
+            pools: Mutex::default(),
+            response_bytes: limits.response_bytes,
+            timeout: limits.wall_time(),
+        })
+    }
+
+    /// A client that reaches nothing.
+    pub fn denied() -> Self {
+        HttpClient {
+            endpoints: BTreeMap::new(),
+            origins: Arc::default(),
+            pools: Mutex::default(),
+            response_bytes: 0,
+            timeout: Duration::ZERO,
+        }
+    }
+
+    /// Whether a URL leads to an endpoint that has a time limit of its own.
+    pub(crate) fn has_own_limit(&self, url: &str) -> bool {
+        let Ok(uri) = url.parse::<Uri>() else { return false };
+        self.endpoint(&uri).is_some_and(|endpoint| endpoint.granted.timeout().is_some())
+    }
+
+    fn endpoint(&self, uri: &Uri) -> Option<&Endpoint> {
+        self.endpoints.get(endpoint_name(uri)?)
+    }
+
+    /// One request, one response.
+    pub(crate) async fn send(&self, request: HttpRequest, trust: &Trust) -> Result<HttpResponse, Refused> {
+        let uri: Uri = request.url.parse().map_err(|error| bad_request(format!("url {:?}: {error}", request.url)))?;
+        let method: Method = request.method.parse().map_err(|_| bad_request(format!("method {:?}", request.method)))?;
+        if method == Method::CONNECT {
+            return Err(bad_request("CONNECT is not possible".to_owned()));
+        }
+        let mut headers = guest_headers(&request.headers)?;
+        let (pool, uri, timeout) = match endpoint_name(&uri) {
+            Some(name) => {
+                let endpoint = self.endpoints.get(name).ok_or_else(|| endpoint_not_granted(name))?;
+                endpoint.check(name, &method, &uri)?;
+                headers.extend(endpoint.headers.clone());
+                (endpoint.pool.clone(), endpoint.uri(&uri)?, endpoint.granted.timeout())
+            }
+            None => (self.origin_pool(&uri, trust)?, uri, None),
+        };
+        let granted = timeout.unwrap_or(self.timeout);
+        let limit = request.deadline.map_or(granted, |deadline| deadline.min(granted));
+
+        let mut outgoing = Request::new(Full::new(request.body));
+        *outgoing.method_mut() = method;
+        *outgoing.uri_mut() = uri;
+        *outgoing.headers_mut() = headers;
+        let exchange = async {
+            let response = pool.request(outgoing).await.map_err(|error| unreachable_or_denied(&error))?;
+            self.collect(response).await
+        };
+        tokio::time::timeout(limit, exchange).await.unwrap_or_else(|_| {
+            Err(Refused::new(
+                Refusal::Limit,
+                "RequestTimeout",
+                format!("{} did not answer within {limit:?}", request.url),
+            ))
+        })
+    }
+
+    /// The pool for an origin, after the grant was checked.
+    fn origin_pool(&self, uri: &Uri, trust: &Trust) -> Result<Pool, Refused> {
+        let (tls, default_port) = match uri.scheme_str() {
+            Some("https") => (true, 443),
+            Some("http") => (false, 80),
+            _ => return Err(bad_request(format!("{uri}: expected http or https"))),
+        };
+        let authority = uri.authority().ok_or_else(|| bad_request(format!("{uri}: no host")))?;
+        if authority.as_str().contains('@') {
+            return Err(bad_request("credentials in a URL are not possible; send a header".to_owned()));
+        }
+        let host = bare_host(authority.host()).to_ascii_lowercase();
+        let port = authority.port_u16().unwrap_or(default_port);
+        if !self.origins.iter().any(|origin| origin.matches(tls, &host, port)) {
+            let scheme = if tls { "https" } else { "http" };
+            return Err(Refused::denied(format!(
+                "{scheme}://{}:{port} is not granted; add it to spec.grants.origins",
+                authority.host()
+            )));
+        }
+        let mut pools = self.pools.lock();
+        if let Some(at) = pools.iter().position(|(known, _)| known == trust) {
+            // The one in use goes to the end, so that the front is what was not used for longest.
+            let Some(entry) = pools.remove(at) else { return Err(bad_request("no pool".to_owned())) };
+            let pool = entry.1.clone();
+            pools.push_back(entry);
+            return Ok(pool);
+        }
+        if pools.len() >= POOLS {
+            pools.pop_front();
+        }
+        let pool = pool(Connector::new(Route::Origins(self.origins.clone()), tls::Wanted::guest(trust.clone())));
+        pools.push_back((trust.clone(), pool.clone()));
+        Ok(pool)
+    }
+
+    async fn collect(&self, response: Response<Incoming>) -> Result<HttpResponse, Refused> {
+        let (parts, mut incoming) = response.into_parts();
+        let size: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        if size > HEADER_BYTES {
+            return Err(Refused::new(Refusal::Limit, "HeadersTooLarge", "the response's headers are too large"));
+        }
+        let mut body = BytesMut::new();
+        while let Some(frame) = incoming.frame().await {
+            let frame = frame.map_err(|error| {
+                Refused::new(
+                    Refusal::Unavailable,
+                    "ResponseBroken",
+                    format!("the response broke off: {}", chain(&error)),
+                )
+            })?;
+            let Ok(data) = frame.into_data() else { continue };
+            if (body.len() + data.len()) as u64 > self.response_bytes {
+                return Err(Refused::new(
+                    Refusal::Limit,
+                    "ResponseTooLarge",
+                    format!("the response is larger than {} bytes (limits.responseBytes)", self.response_bytes),
+                ));
+            }
+            body.extend_from_slice(&data);
+        }
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        Ok(HttpResponse {
+            status: parts.status.as_u16(),
+            headers: parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+            body: body.freeze(),
+        })
+    }
+}
+
+impl Endpoint {
+    fn new(name: &str, granted: &NamedEndpoint) -> Result<Self, GrantError> {
+        let wrong = |problem: String| GrantError::Endpoint { name: name.to_owned(), problem };
+        let target = granted.target(name)?;
+        let mut headers = HeaderMap::new();
+        for (key, value) in &granted.headers {
+            let key: HeaderName = key.parse().map_err(|_| wrong(format!("header {key:?} cannot be a header")))?;
+            let mut value: HeaderValue =
+                value.parse().map_err(|_| wrong(format!("the value of header {key:?} cannot be one")))?;
+            value.set_sensitive(true);
+            headers.insert(key, value);
+        }
+        let wanted = tls::Wanted::endpoint(granted).map_err(wrong)?;
+        let route = match &target {
+            Target::Unix(path) => Route::Unix(path.clone()),
+            Target::Url(_) => Route::Granted,
+        };
+        Ok(Endpoint { granted: granted.clone(), target, headers, pool: pool(Connector::new(route, wanted)) })
+    }
+
+    fn check(&self, name: &str, method: &Method, uri: &Uri) -> Result<(), Refused> {
+        self.granted.allows(method.as_str(), uri.path()).map_err(|refusal: EndpointRefusal| {
+            Refused::denied(format!("endpoint {name}: {method} {}: {refusal}", uri.path()))
+        })
+    }
+
+    /// What is asked of the server. A unix socket is asked under the endpoint's own name.
+    fn uri(&self, asked: &Uri) -> Result<Uri, Refused> {
+        let Target::Url(base) = &self.target else { return Ok(asked.clone()) };
+        let query = asked.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let path = format!("{}{}{query}", base.path().trim_end_matches('/'), asked.path());
+        let mut parts = base.clone().into_parts();
+        parts.path_and_query =
+            Some(path.parse().map_err(|error: uri::InvalidUri| bad_request(format!("{path}: {error}")))?);
+        Uri::from_parts(parts).map_err(|error| bad_request(format!("{path}: {error}")))
+    }
+}
+
+fn pool(connector: Connector) -> Pool {
+    Client::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE_TIME)
+        .pool_max_idle_per_host(IDLE_PER_HOST)
+        .pool_timer(TokioTimer::new())
+        .http1_max_buf_size(2 * HEADER_BYTES)
+        .http2_max_header_list_size(HEADER_BYTES as u32)
+        .build(connector)
+}
+
+/// `docker` of `http://docker.endpoint/`.
+fn endpoint_name(uri: &Uri) -> Option<&str> {
+    let name = uri.host()?.strip_suffix(".endpoint")?;
+    (uri.scheme() == Some(&uri::Scheme::HTTP) && uri.port().is_none()).then_some(name)
+}
+
+fn bare_host(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+/// Headers that describe the connection or the message's frame, or name the host.
+const NOT_THE_GUESTS: [HeaderName; 9] = [
+    header::CONNECTION,
+    header::HOST,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+];
+
+fn guest_headers(headers: &[(String, String)]) -> Result<HeaderMap, Refused> {
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let name: HeaderName = name.parse().map_err(|_| bad_request(format!("header {name:?}")))?;
+        let value: HeaderValue = value.parse().map_err(|_| bad_request(format!("the value of header {name}")))?;
+        if NOT_THE_GUESTS.contains(&name) {
+            return Err(bad_request(format!("header {name} is set by the host")));
+        }
+        // Its value follows from the body.
+        if name != header::CONTENT_LENGTH {
+            map.append(name, value);
+        }
+    }
+    Ok(map)
+}
+
+fn bad_request(message: String) -> Refused {
+    Refused::invalid("BadRequest", format!("unable to make the request: {message}"))
+}
+
+fn endpoint_not_granted(name: &str) -> Refused {
+    Refused::denied(format!("endpoint {name} is not granted; add it to spec.grants.endpoints"))
+}
+
+/// A refusal of the connector is somewhere in the causes of the pool's error.
+fn unreachable_or_denied(error: &hyper_util::client::legacy::Error) -> Refused {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(ConnectError::Address(message)) = error.downcast_ref() {
+            return Refused::denied(message.clone());
+        }
+        cause = error.source();
+    }
+    Refused::new(Refusal::Unavailable, "Unreachable", chain(error))
+}
+
+/// An error with its causes, each said once.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}

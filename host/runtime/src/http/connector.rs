@@ -1,0 +1,189 @@
+//! Opens connections: to a unix socket, to an endpoint's server, or to an origin whose every address is looked at.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use ::http::Uri;
+use futures::future::BoxFuture;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tower::Service;
+
+use super::tls::Wanted;
+use crate::grants::{Origin, special_address};
+
+/// Where connections of a pool go.
+#[derive(Clone)]
+pub(super) enum Route {
+    /// This socket, whatever the URL says.
+    Unix(PathBuf),
+    /// The URL's host; it stands in the grant.
+    Granted,
+    /// The URL's host, at addresses that are not special or that are granted by name.
+    Origins(Arc<Vec<Origin>>),
+}
+
+/// A hyper connector.
+#[derive(Clone)]
+pub(super) struct Connector {
+    route: Route,
+    tls: Arc<Wanted>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectError {
+    /// The address may not be reached.
+    #[error("{0}")]
+    Address(String),
+    /// DNS has no answer.
+    #[error("unable to resolve {host}")]
+    Resolve {
+        host: String,
+        #[source]
+        source: io::Error,
+    },
+    /// Nobody listens.
+    #[error("unable to connect to {to}")]
+    Connect {
+        to: String,
+        #[source]
+        source: io::Error,
+    },
+    /// No TLS.
+    #[error("unable to speak TLS with {host}: {problem}")]
+    Tls { host: String, problem: String },
+}
+
+impl Connector {
+    pub(super) fn new(route: Route, tls: Wanted) -> Self {
+        Connector { route, tls: Arc::new(tls) }
+    }
+
+    async fn open(self, uri: Uri) -> Result<Wire, ConnectError> {
+        if let Route::Unix(path) = &self.route {
+            let stream = UnixStream::connect(path)
+                .await
+                .map_err(|source| ConnectError::Connect { to: path.display().to_string(), source })?;
+            return Ok(Wire::plain(stream));
+        }
+        let secure = uri.scheme_str() == Some("https");
+        let host = super::bare_host(uri.host().unwrap_or_default()).to_owned();
+        let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        let stream = self.tcp(&host, port).await?;
+        if !secure {
+            return Ok(Wire::plain(stream));
+        }
+        let (stream, h2) =
+            self.tls.handshake(&host, stream).await.map_err(|problem| ConnectError::Tls { host, problem })?;
+        Ok(Wire { io: TokioIo::new(Box::new(stream)), h2 })
+    }
+
+    async fn tcp(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, port))
+            .await
+            .map_err(|source| ConnectError::Resolve { host: host.to_owned(), source })?
+            .collect();
+        let (mut last, mut refused) = (None, None);
+        for address in addresses {
+            if !self.may_reach(address.ip(), host) {
+                refused = Some(address.ip());
+                continue;
+            }
+            match TcpStream::connect(address).await {
+                Ok(stream) => {
+                    // Requests are whole when they are written; without this the kernel waits for more.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Err(source) => last = Some(ConnectError::Connect { to: address.to_string(), source }),
+            }
+        }
+        Err(match (last, refused) {
+            (Some(error), _) => error,
+            (None, Some(address)) => ConnectError::Address(format!(
+                "{host} is at {address}, an address of this machine, its links or a metadata service; grant that address \
+                 by itself in spec.grants.origins, or an endpoint"
+            )),
+            (None, None) => ConnectError::Resolve {
+                host: host.to_owned(),
+                source: io::Error::new(io::ErrorKind::NotFound, "no address"),
+            },
+        })
+    }
+
+    fn may_reach(&self, address: IpAddr, host: &str) -> bool {
+        match &self.route {
+            Route::Origins(origins) if special_address(address) => {
+                let literal =
+                    host.parse::<IpAddr>().is_ok_and(|literal| literal.to_canonical() == address.to_canonical());
+                literal && origins.iter().any(|origin| origin.is_address(address))
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = Wire;
+    type Error = ConnectError;
+    type Future = BoxFuture<'static, Result<Wire, ConnectError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        Box::pin(self.clone().open(uri))
+    }
+}
+
+/// A byte stream of any kind.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// An open connection.
+pub(super) struct Wire {
+    io: TokioIo<Box<dyn Stream>>,
+    h2: bool,
+}
+
+impl Wire {
+    fn plain(stream: impl Stream + 'static) -> Self {
+        Wire { io: TokioIo::new(Box::new(stream)), h2: false }
+    }
+}
+
+impl Connection for Wire {
+    fn connected(&self) -> Connected {
+        if self.h2 { Connected::new().negotiated_h2() } else { Connected::new() }
+    }
+}
+
+impl Read for Wire {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl Write for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,147 @@
+//! TLS of outgoing connections: the system's roots and what a guest trusts besides, or an endpoint's own authority and
+//! client certificate.
+
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::grants::NamedEndpoint;
+use crate::refused::{Refusal, Refused};
+
+/// What a guest's client trusts besides the system's roots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trust {
+    certificates: Vec<CertificateDer<'static>>,
+    /// Of all certificates in order; equality of two long lists in one comparison.
+    digest: [u8; 32],
+}
+
+/// Certificates that one client may trust.
+const CERTIFICATES: usize = 64;
+
+impl Trust {
+    /// Adds the certificates of a PEM text.
+    pub(crate) fn add(&mut self, pem: &str) -> Result<(), Refused> {
+        let bad = |message: String| Refused::invalid("BadCertificate", message);
+        let added: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(pem.as_bytes())
+            .collect::<Result<_, _>>()
+            .map_err(|error| bad(format!("unable to read the certificates: {error}")))?;
+        if added.is_empty() {
+            return Err(bad("no certificate in it".to_owned()));
+        }
+        if self.certificates.len() + added.len() > CERTIFICATES {
+            return Err(Refused::new(Refusal::Limit, "TooManyCertificates", "the client trusts too many certificates"));
+        }
+        let mut store = RootCertStore::empty();
+        for certificate in &added {
+            store.add(certificate.clone()).map_err(|error| bad(format!("unable to trust the certificate: {error}")))?;
+        }
+        self.certificates.extend(added);
+        let mut hash = Sha256::new();
+        self.certificates.iter().for_each(|certificate| hash.update(Sha256::digest(certificate)));
+        self.digest = hash.finalize().into();
+        Ok(())
+    }
+}
+
+/// The TLS that a pool wants; made when its first connection needs it, because reading the system's roots takes a while.
+pub(super) struct Wanted {
+    roots: Roots,
+    identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    made: OnceCell<TlsConnector>,
+}
+
+enum Roots {
+    SystemAnd(Trust),
+    Only(RootCertStore),
+}
+
+impl Wanted {
+    /// For a guest's origins.
+    pub(super) fn guest(trust: Trust) -> Self {
+        Wanted { roots: Roots::SystemAnd(trust), identity: None, made: OnceCell::new() }
+    }
+
+    /// For an endpoint; the error says what of its certificates cannot be used.
+    pub(super) fn endpoint(granted: &NamedEndpoint) -> Result<Self, String> {
+        let certificates = |pem: &str| -> Result<Vec<CertificateDer<'static>>, String> {
+            let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
+                .collect::<Result<_, _>>()
+                .map_err(|error| format!("unable to read a certificate: {error}"))?;
+            if certificates.is_empty() { Err("a certificate's PEM is empty".to_owned()) } else { Ok(certificates) }
+        };
+        let roots = match &granted.ca {
+            None => Roots::SystemAnd(Trust::default()),
+            Some(pem) => {
+                let mut store = RootCertStore::empty();
+                for certificate in certificates(pem)? {
+                    store.add(certificate).map_err(|error| format!("unable to trust the ca: {error}"))?;
+                }
+                Roots::Only(store)
+            }
+        };
+        let identity = match &granted.client_certificate {
+            None => None,
+            Some(client) => {
+                let key = PrivateKeyDer::from_pem_slice(client.key_pem.as_bytes())
+                    .map_err(|error| format!("unable to read the client certificate's key: {error}"))?;
+                Some((certificates(&client.certificate_pem)?, key))
+            }
+        };
+        Ok(Wanted { roots, identity, made: OnceCell::new() })
+    }
+
+    /// A TLS stream over a connection, and whether it speaks HTTP/2.
+    pub(super) async fn handshake<S>(&self, host: &str, stream: S) -> Result<(TlsStream<S>, bool), String>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+        let connector = self.made.get_or_try_init(|| self.make()).await?;
+        let stream = connector.connect(name, stream).await.map_err(|error| error.to_string())?;
+        let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        Ok((stream, h2))
+    }
+
+    async fn make(&self) -> Result<TlsConnector, String> {
+        let roots = match &self.roots {
+            Roots::Only(store) => store.clone(),
+            Roots::SystemAnd(trust) => {
+                let mut store = tokio::task::spawn_blocking(system_roots).await.map_err(|error| error.to_string())?;
+                store.add_parsable_certificates(trust.certificates.iter().cloned());
+                store
+            }
+        };
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots);
+        let mut config = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => builder
+                .with_client_auth_cert(chain.clone(), key.clone_key())
+                .map_err(|error| format!("unable to use the client certificate: {error}"))?,
+        };
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+}
+
+/// What of the system's roots can be read; without any, connections fail by their certificates.
+fn system_roots() -> RootCertStore {
+    let mut store = RootCertStore::empty();
+    let system = rustls_native_certs::load_native_certs();
+    for error in &system.errors {
+        tracing::warn!(%error, "unable to read some of the system's certificates");
+    }
+    store.add_parsable_certificates(system.certs);
+    store
+}

@@ -1,0 +1,310 @@
+//! From a component's bytes to a provider. Whatever is wrong with it is said here, with what to do about it.
+
+mod check;
+
+use std::sync::Arc;
+
+use capwasm_api::descriptor::Descriptor;
+use sha2::{Digest, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::{Component, InstancePre};
+
+use crate::bindings::exports::{bootstrap, control_plane, descriptor, infrastructure_cluster, infrastructure_machine};
+use crate::call::{Call, Capabilities, Facts, Function};
+use crate::engine;
+use crate::failure::CallError;
+use crate::grants::Grants;
+use crate::limits::Limits;
+use crate::provider::{Exports, Guest, Provider};
+use crate::runtime::Shared;
+use crate::state::State;
+
+/// Contract versions that this host speaks.
+pub const SUPPORTED_CONTRACTS: &[&str] = &["0.1"];
+
+const PACKAGE: &str = "capwasm:provider/";
+
+/// Why a component is no provider.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Too many bytes.
+    #[error("the component has {size} bytes, more than the {limit} that this host takes; strip its debug information")]
+    TooLarge {
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A core module.
+    #[error(
+        "this is a core WebAssembly module, not a component; build it with `--target wasm32-wasip2`, or wrap it with `wasm-tools component new`"
+    )]
+    CoreModule,
+    /// No WebAssembly.
+    #[error("this is no WebAssembly component: it does not begin as one")]
+    NotWasm,
+    /// Limits that this host does not give.
+    #[error("limits.{name} is {value}: expected {expected}")]
+    Limits {
+        /// Which.
+        name: &'static str,
+        /// As given.
+        value: u64,
+        /// What is possible.
+        expected: String,
+    },
+    /// wasmtime does not take it.
+    #[error("the component is not valid: {0}")]
+    Invalid(String),
+    /// It imports what no host gives.
+    #[error("the component imports {name:?}, which this host does not have{hint}")]
+    UnknownImport {
+        /// The import.
+        name: String,
+        /// What to do; begins with a separator, or is empty.
+        hint: String,
+    },
+    /// An import or export is not as in the contract.
+    #[error("the component does not fit contract {}: {problem}; build it against this version of wit/provider.wit", SUPPORTED_CONTRACTS.join(", "))]
+    Contract {
+        /// What does not fit.
+        problem: String,
+    },
+    /// No `descriptor`.
+    #[error("the component does not export {PACKAGE}descriptor; export a provider's world, not only its functions")]
+    NoDescriptor,
+    /// `describe()` failed.
+    #[error(transparent)]
+    Describe(#[from] CallError),
+    /// `describe()` is not constant.
+    #[error("describe() answered differently when it was called twice; it must return the same bytes every time")]
+    NotConstant,
+    /// `describe()` collected an outcome.
+    #[error("describe() used `outcome`; it may only return the descriptor")]
+    DescribeActed,
+    /// `describe()` does not follow its schema.
+    #[error("what describe() says is not valid: {}", problems.join("; "))]
+    Descriptor {
+        /// Everything that is wrong.
+        problems: Vec<String>,
+    },
+    /// Another version of the contract.
+    #[error("the provider speaks contract {found:?}, this host speaks {}; use a host or a provider that matches", SUPPORTED_CONTRACTS.join(", "))]
+    Version {
+        /// What it speaks.
+        found: String,
+    },
+}
+
+pub(crate) async fn load(shared: &Arc<Shared>, bytes: &[u8], limits: Limits) -> Result<Provider, LoadError> {
+    check_size_and_kind(bytes, shared.options.max_component_bytes)?;
+    check_limits(&limits, shared.options.max_memory_bytes)?;
+    let digest = hex(&Sha256::digest(bytes));
+    let component = prepare(shared, bytes, &digest).await?;
+    let imports = check_imports(&component, &shared.engine)?;
+    let pre = shared.linker.instantiate_pre(&component).map_err(contract)?;
+    let exports = exports(&component, &pre, &shared.engine)?;
+
+    let guest = |name: &str, limits: Limits| Guest {
+        shared: shared.clone(),
+        pre: pre.clone(),
+        exports: exports.clone(),
+        name: name.to_owned(),
+        digest: format!("sha256:{digest}"),
+        limits,
+    };
+    let probe = Arc::new(guest("?", limits.for_describe()));
+    let (text, pure) = probe.clone().describe(describe_call(1)).await?;
+    let (again, _) = probe.describe(describe_call(2)).await?;
+    if text != again {
+        return Err(LoadError::NotConstant);
+    }
+    if !pure {
+        return Err(LoadError::DescribeActed);
+    }
+    let descriptor = read_descriptor(&text, &exports)?;
+    let guest = guest(&descriptor.name, limits);
+    Ok(Provider::new(guest, descriptor, imports, bytes.len()))
+}
+
+/// The two calls differ in everything that a guest could let its answer depend on.
+fn describe_call(seed: u64) -> Call {
+    Call {
+        // Not used: `describe` belongs to no role.
+        function: Function::ClusterProvision,
+        object: String::new(),
+        facts: Facts { now_ms: seed * 1_000_000_000_000, id: format!("describe-{seed}"), ..Facts::default() },
+        capabilities: Capabilities::none(),
+        grants: Arc::new(Grants::default()),
+        seed,
+    }
+}
+
+fn read_descriptor(text: &str, exports: &Exports) -> Result<Descriptor, LoadError> {
+    let descriptor: Descriptor =
+        serde_json::from_str(text).map_err(|error| LoadError::Descriptor { problems: vec![error.to_string()] })?;
+    // First, because the rest may mean something else in another version.
+    if !SUPPORTED_CONTRACTS.contains(&descriptor.contract.as_str()) {
+        return Err(LoadError::Version { found: descriptor.contract });
+    }
+    let problems = check::problems(&descriptor, &exports.roles());
+    if problems.is_empty() { Ok(descriptor) } else { Err(LoadError::Descriptor { problems }) }
+}
+
+fn check_size_and_kind(bytes: &[u8], limit: usize) -> Result<(), LoadError> {
+    if bytes.len() > limit {
+        return Err(LoadError::TooLarge { size: bytes.len(), limit });
+    }
+    match bytes.get(..8) {
+        Some([0, b'a', b's', b'm', _, _, 1, 0]) => Ok(()),
+        Some([0, b'a', b's', b'm', ..]) => Err(LoadError::CoreModule),
+        _ => Err(LoadError::NotWasm),
+    }
+}
+
+fn check_limits(limits: &Limits, max_memory: u64) -> Result<(), LoadError> {
+    let rows = [
+        ("memoryBytes", limits.memory_bytes, 1 << 16, max_memory),
+        ("cpuTimeMs", limits.cpu_time_ms, 10, 600_000),
+        ("wallTimeMs", limits.wall_time_ms, 10, 3_600_000),
+        ("responseBytes", limits.response_bytes, 0, 1 << 30),
+        ("resultBytes", limits.result_bytes, 1 << 10, 1 << 28),
+        ("concurrency", u64::from(limits.concurrency), 1, 1 << 16),
+    ];
+    for (name, value, least, most) in rows {
+        if !(least..=most).contains(&value) {
+            return Err(LoadError::Limits { name, value, expected: format!("{least} to {most}") });
+        }
+    }
+    Ok(())
+}
+
+/// The compiled component, from the cache or compiled now.
+async fn prepare(shared: &Arc<Shared>, bytes: &[u8], digest: &str) -> Result<Component, LoadError> {
+    let (shared, bytes, digest) = (shared.clone(), bytes.to_vec(), digest.to_owned());
+    let work = move || {
+        let cached = || shared.aot.as_ref()?.get(&shared.engine, &digest);
+        if let Some(component) = cached() {
+            return Ok(component);
+        }
+        let compiled = engine::compiler()
+            .and_then(|compiler| compiler.precompile_component(&bytes))
+            .map_err(|error| LoadError::Invalid(format!("{error:#}")))?;
+        if let Some(aot) = &shared.aot {
+            aot.put(&digest, &compiled);
+            // Mapped from the file rather than kept on the heap.
+            if let Some(component) = cached() {
+                return Ok(component);
+            }
+        }
+        #[allow(unsafe_code, reason = "the bytes come from the compiler, just above")]
+        let component = unsafe { Component::deserialize(&shared.engine, compiled) };
+        component.map_err(|error| LoadError::Invalid(format!("{error:#}")))
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(LoadError::Invalid(format!("the compiler failed: {error}"))),
+    }
+}
+
+/// What a component may import, besides the contract's own package.
+const WASI: [&str; 6] = ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
+
+const INTERFACES: [&str; 9] = ["types", "call", "outcome", "lookup", "workload", "secrets", "http", "pki", "log"];
+
+fn check_imports(component: &Component, engine: &Engine) -> Result<Vec<String>, LoadError> {
+    let imports: Vec<String> = component.component_type().imports(engine).map(|(name, _)| name.to_owned()).collect();
+    match imports.iter().find_map(|name| import_problem(name).map(|hint| (name, hint))) {
+        Some((name, hint)) => Err(LoadError::UnknownImport { name: name.clone(), hint }),
+        None => Ok(imports),
+    }
+}
+
+/// A hint for an import that this host does not have; none for one that it has.
+fn import_problem(name: &str) -> Option<String> {
+    let (path, version) = name.split_once('@').unwrap_or((name, ""));
+    if let Some(interface) = path.strip_prefix(PACKAGE) {
+        let supported = SUPPORTED_CONTRACTS.iter().any(|v| version == *v || version.starts_with(&format!("{v}.")));
+        return match (INTERFACES.contains(&interface), supported) {
+            (true, true) => None,
+            (false, _) => Some(format!("; its interfaces are {}", INTERFACES.join(", "))),
+            (true, false) => Some(format!("; this host speaks contract {}", SUPPORTED_CONTRACTS.join(", "))),
+        };
+    }
+    if path.starts_with("wasi:http/") {
+        return Some(format!("; requests go through {PACKAGE}http"));
+    }
+    if path.starts_with("wasi:") {
+        let known = WASI.iter().any(|prefix| path.starts_with(prefix)) && version.starts_with("0.2.");
+        return (!known).then(|| "; of WASI it has cli, clocks, filesystem, io, random and sockets of 0.2".to_owned());
+    }
+    Some(format!("; a provider imports {PACKAGE}* and WASI 0.2 only"))
+}
+
+fn contract(error: wasmtime::Error) -> LoadError {
+    LoadError::Contract { problem: format!("{error:#}") }
+}
+
+/// Finds the roles. A role that is exported but has other functions or types is an error, not an absent role.
+fn exports(component: &Component, pre: &InstancePre<State>, engine: &Engine) -> Result<Exports, LoadError> {
+    let names: Vec<String> = component.component_type().exports(engine).map(|(name, _)| name.to_owned()).collect();
+    let exported = |interface: &str| {
+        let path = format!("{PACKAGE}{interface}");
+        names.iter().any(|name| name.split('@').next() == Some(path.as_str()))
+    };
+    let find = |interface: &str| exported(interface).then_some(());
+    if !exported("descriptor") {
+        return Err(LoadError::NoDescriptor);
+    }
+    Ok(Exports {
+        descriptor: descriptor::GuestIndices::new(pre).map_err(contract)?,
+        cluster: find("infrastructure-cluster")
+            .map(|()| infrastructure_cluster::GuestIndices::new(pre))
+            .transpose()
+            .map_err(contract)?,
+        machine: find("infrastructure-machine")
+            .map(|()| infrastructure_machine::GuestIndices::new(pre))
+            .transpose()
+            .map_err(contract)?,
+        bootstrap: find("bootstrap").map(|()| bootstrap::GuestIndices::new(pre)).transpose().map_err(contract)?,
+        control_plane: find("control-plane")
+            .map(|()| control_plane::GuestIndices::new(pre))
+            .transpose()
+            .map_err(contract)?,
+    })
+}
+
+/// Lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn imports_are_held_against_the_known_set() {
+        let rows = [
+            ("capwasm:provider/call@0.1.0", true),
+            ("capwasm:provider/call@0.1.7", true),
+            ("capwasm:provider/call@0.2.0", false),
+            ("capwasm:provider/call@0.10.0", false),
+            ("capwasm:provider/etcd@0.1.0", false),
+            ("wasi:io/streams@0.2.6", true),
+            ("wasi:io/streams@0.3.0", false),
+            ("wasi:http/outgoing-handler@0.2.0", false),
+            ("wasi:keyvalue/store@0.2.0", false),
+            ("env", false),
+        ];
+        for (name, known) in rows {
+            assert_eq!(import_problem(name).is_none(), known, "{name}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What `describe()` says, held against `wit/descriptor.schema.json` and against what the component exports.
+
+use std::collections::BTreeSet;
+
+use capwasm_api::descriptor::{Descriptor, KindDescriptor, Role, Wants};
+use serde_json::Value;
+
+use crate::grants::Origin;
+
+/// Everything that is wrong, in words for the provider's author.
+pub(super) fn problems(descriptor: &Descriptor, exported: &[Role]) -> Vec<String> {
+    let mut problems = Vec::new();
+    if !dns_label(&descriptor.name) {
+        problems.push(format!("name {:?} is no DNS label", descriptor.name));
+    }
+    if descriptor.version.is_empty() {
+        problems.push("version is empty".to_owned());
+    }
+    if descriptor.kinds.is_empty() {
+        problems.push("it serves no kind".to_owned());
+    }
+    let mut seen = BTreeSet::new();
+    for kind in &descriptor.kinds {
+        let name = format!("{}.{}", kind.kind, kind.group);
+        if !seen.insert(name.clone()) {
+            problems.push(format!("kind {name} is served twice"));
+        }
+        problems.extend(kind_problems(kind, exported).into_iter().map(|problem| format!("kind {name}: {problem}")));
+    }
+    problems.extend(wants_problems(&descriptor.wants));
+    problems
+}
+
+fn kind_problems(kind: &KindDescriptor, exported: &[Role]) -> Vec<String> {
+    let mut problems = Vec::new();
+    if kind.role == Role::Template {
+        if !kind.finalizers.is_empty() {
+            problems.push("a template is never reconciled and has no finalizers".to_owned());
+        }
+    } else if !exported.contains(&kind.role) {
+        problems.push(format!("its role {} is not exported", role_name(kind.role)));
+    }
+    if !dns_name(&kind.group) || !kind.group.contains('.') || kind.group == "capwasm.dev" {
+        problems.push(format!("group {:?} is no DNS name of the provider's own", kind.group));
+    }
+    if !kind.kind.starts_with(|c: char| c.is_ascii_uppercase()) || !kind.kind.chars().all(|c| c.is_ascii_alphanumeric())
+    {
+        problems.push("a kind is CamelCase".to_owned());
+    }
+    for finalizer in &kind.finalizers {
+        if !qualified(finalizer) {
+            problems.push(format!("finalizer {finalizer:?} is neither domain.example/name nor a name with dots"));
+        }
+    }
+    for path in &kind.own {
+        if !(path.starts_with("spec.") || path.starts_with("metadata.")) || path.split('.').any(str::is_empty) {
+            problems.push(format!("own path {path:?} is not below spec or metadata"));
+        }
+    }
+    problems.extend(crd_problems(kind));
+    problems
+}
+
+fn crd_problems(kind: &KindDescriptor) -> Vec<String> {
+    let text = |pointer: &str| kind.crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let mut problems = Vec::new();
+    let mut expect = |pointer: &str, expected: &str| {
+        if text(pointer) != expected {
+            problems.push(format!(
+                "{} of its CRD is {:?}, expected {expected:?}",
+                pointer[1..].replace('/', "."),
+                text(pointer)
+            ));
+        }
+    };
+    expect("/apiVersion", "apiextensions.k8s.io/v1");
+    expect("/kind", "CustomResourceDefinition");
+    expect("/spec/group", &kind.group);
+    expect("/spec/names/kind", &kind.kind);
+    let plural = text("/spec/names/plural");
+    expect("/metadata/name", &format!("{plural}.{}", kind.group));
+    if !dns_label(plural) || plural != plural.to_ascii_lowercase() {
+        problems.push(format!("plural {plural:?} of its CRD is no DNS label"));
+    }
+    let versions = kind.crd.pointer("/spec/versions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let spoken = versions.iter().find(|version| version["name"] == kind.version.as_str());
+    match spoken {
+        None => problems.push(format!("its CRD has no version {:?}", kind.version)),
+        Some(version) if version["served"] != true => {
+            problems.push(format!("its CRD does not serve version {:?}", kind.version));
+        }
+        Some(_) => {}
+    }
+    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
+        problems.push("its CRD has not exactly one storage version".to_owned());
+    }
+    problems
+}
+
+fn wants_problems(wants: &Wants) -> Vec<String> {
+    let mut problems = Vec::new();
+    let endpoints = wants.endpoints.iter().filter(|name| !dns_label(name));
+    problems.extend(endpoints.map(|name| format!("wanted endpoint {name:?} is no DNS label")));
+    let origins = wants.origins.iter().filter_map(|origin| origin.parse::<Origin>().err());
+    problems.extend(origins.map(|error| format!("wanted {error}")));
+    let kinds = [&wants.reads, &wants.writes, &wants.workload_reads, &wants.workload_writes].into_iter().flatten();
+    problems.extend(kinds.filter(|kind| kind.kind.is_empty()).map(|_| "a wanted kind is empty".to_owned()));
+    if wants.secrets.iter().any(String::is_empty) {
+        problems.push("a wanted secret is empty".to_owned());
+    }
+    problems
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::InfrastructureCluster => "infrastructure-cluster",
+        Role::InfrastructureMachine => "infrastructure-machine",
+        Role::Bootstrap => "bootstrap",
+        Role::ControlPlane => "control-plane",
+        Role::Template => "template",
+    }
+}
+
+fn dns_label(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&text.len()) && text.bytes().all(allowed) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+fn dns_name(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(dns_label)
+}
+
+/// `domain.example/name` as Kubernetes wants finalizers, or a name with dots as upstream's providers have them.
+fn qualified(text: &str) -> bool {
+    let name = |text: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let ends = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+        text.len() <= 63 && text.bytes().all(allowed) && ends(text.bytes().next()) && ends(text.bytes().last())
+    };
+    match text.split_once('/') {
+        Some((domain, rest)) => dns_name(domain) && name(rest),
+        None => text.contains('.') && name(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use serde_json::json;
+
+    fn good() -> Value {
+        json!({
+            "name": "example", "version": "0.1.0", "contract": "0.1",
+            "kinds": [{
+                "role": "infrastructure-machine", "group": "infrastructure.example.org", "kind": "ExampleMachine",
+                "version": "v1beta2", "finalizers": ["examplemachine.infrastructure.example.org"], "own": ["spec.providerID"],
+                "crd": {
+                    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                    "metadata": {"name": "examplemachines.infrastructure.example.org"},
+                    "spec": {
+                        "group": "infrastructure.example.org",
+                        "names": {"kind": "ExampleMachine", "plural": "examplemachines"},
+                        "versions": [{"name": "v1beta2", "served": true, "storage": true}]
+                    }
+                }
+            }]
+        })
+    }
+
+    fn found(change: impl FnOnce(&mut Value)) -> Vec<String> {
+        let mut document = good();
+        document["kinds"][0]["finalizers"] =
+            json!(["infrastructure.example.org/machine", "examplemachine.infrastructure.example.org"]);
+        change(&mut document);
+        problems(&serde_json::from_value(document).unwrap(), &[Role::InfrastructureMachine])
+    }
+
+    #[test]
+    fn a_good_descriptor_has_no_problems() {
+        assert_eq!(found(|_| {}), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_defect_is_named() {
+        type Change = fn(&mut Value);
+        let rows: [(&str, Change); 13] = [
+            ("name \"Example\" is no DNS label", |d| d["name"] = json!("Example")),
+            ("version is empty", |d| d["version"] = json!("")),
+            ("it serves no kind", |d| d["kinds"] = json!([])),
+            ("is served twice", |d| {
+                let kind = d["kinds"][0].clone();
+                d["kinds"].as_array_mut().unwrap().push(kind);
+            }),
+            ("its role bootstrap is not exported", |d| d["kinds"][0]["role"] = json!("bootstrap")),
+            ("finalizer \"machine\" is neither", |d| d["kinds"][0]["finalizers"] = json!(["machine"])),
+            ("own path \"status.x\" is not below", |d| d["kinds"][0]["own"] = json!(["status.x"])),
+            ("has no version \"v1\"", |d| d["kinds"][0]["version"] = json!("v1")),
+            ("does not serve version", |d| d["kinds"][0]["crd"]["spec"]["versions"][0]["served"] = json!(false)),
+            ("metadata.name of its CRD is \"x\"", |d| d["kinds"][0]["crd"]["metadata"]["name"] = json!("x")),
+            ("spec.names.kind of its CRD is \"Other\"", |d| {
+                d["kinds"][0]["crd"]["spec"]["names"]["kind"] = json!("Other")
+            }),
+            ("group \"capwasm.dev\" is no DNS name", |d| d["kinds"][0]["group"] = json!("capwasm.dev")),
+            ("wanted origin \"example.org\"", |d| d["wants"] = json!({"origins": ["example.org"]})),
+        ];
+        for (expected, change) in rows {
+            let problems = found(change);
+            assert!(problems.iter().any(|problem| problem.contains(expected)), "{expected}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn a_template_has_no_role_to_export_and_no_finalizers() {
+        let problems = found(|document| document["kinds"][0]["role"] = json!("template"));
+        assert_eq!(
+            problems,
+            ["kind ExampleMachine.infrastructure.example.org: a template is never reconciled and has no finalizers"]
+        );
+    }
+}

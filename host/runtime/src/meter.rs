@@ -1,0 +1,156 @@
+//! The two clocks of a call: CPU time, which counts only while its task is being polled, and wall time, which stands
+//! still while the call waits on an endpoint that has a limit of its own.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// CPU time of one call. Epoch ticks ask [`CpuMeter::exhausted`]; counting the ticks themselves would charge a guest
+/// for other processes on a busy machine, and a tick for each short wait.
+#[derive(Debug)]
+pub(crate) struct CpuMeter {
+    limit: Duration,
+    /// Of finished polls, nanoseconds.
+    spent: AtomicU64,
+    /// The thread's CPU time when the current poll began, nanoseconds. A task is polled by one thread at a time.
+    began: AtomicU64,
+}
+
+fn thread_time() -> u64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    // A thread's CPU time is never negative, and 584 years fit.
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+impl CpuMeter {
+    pub(crate) fn new(limit: Duration) -> Arc<Self> {
+        Arc::new(CpuMeter { limit, spent: AtomicU64::new(0), began: AtomicU64::new(0) })
+    }
+
+    /// Counts the CPU time of a future's polls.
+    pub(crate) async fn measure<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        std::future::poll_fn(|context| {
+            self.began.store(thread_time(), Ordering::Relaxed);
+            let poll = future.as_mut().poll(context);
+            self.spent.fetch_add(self.current_poll(), Ordering::Relaxed);
+            poll
+        })
+        .await
+    }
+
+    fn current_poll(&self) -> u64 {
+        thread_time().saturating_sub(self.began.load(Ordering::Relaxed))
+    }
+
+    /// After the last poll.
+    pub(crate) fn spent(&self) -> Duration {
+        Duration::from_nanos(self.spent.load(Ordering::Relaxed))
+    }
+
+    /// Within a poll: whether the budget is used up.
+    pub(crate) fn exhausted(&self) -> bool {
+        self.spent() + Duration::from_nanos(self.current_poll()) > self.limit
+    }
+}
+
+/// Wall time of one call: the instant at which it ends, or none while it is held.
+#[derive(Debug)]
+pub(crate) struct WallClock {
+    deadline: watch::Sender<Option<Instant>>,
+}
+
+impl WallClock {
+    pub(crate) fn start(limit: Duration) -> Arc<Self> {
+        Arc::new(WallClock { deadline: watch::Sender::new(Some(Instant::now() + limit)) })
+    }
+
+    /// Resolves when the time is up.
+    pub(crate) async fn passed(&self) {
+        let mut changes = self.deadline.subscribe();
+        loop {
+            let deadline = *changes.borrow_and_update();
+            // `changed` fails only without a sender, and `self` has one.
+            match deadline {
+                Some(at) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => return,
+                    _ = changes.changed() => {}
+                },
+                None => {
+                    let _ = changes.changed().await;
+                }
+            }
+        }
+    }
+
+    /// Stops the clock until the guard is dropped. Held once at a time: an instance makes one host call at a time.
+    pub(crate) fn hold(self: &Arc<Self>) -> Held {
+        let deadline = self.deadline.send_replace(None);
+        Held { clock: self.clone(), deadline, since: Instant::now() }
+    }
+}
+
+/// The clock stands while this lives.
+#[derive(Debug)]
+pub(crate) struct Held {
+    clock: Arc<WallClock>,
+    deadline: Option<Instant>,
+    since: Instant,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.clock.deadline.send_replace(self.deadline.map(|at| at + self.since.elapsed()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    #[tokio::test]
+    async fn waiting_costs_no_cpu_time() {
+        let meter = CpuMeter::new(Duration::from_millis(500));
+        meter
+            .measure(async {
+                tokio::time::sleep(Duration::from_millis(30)).await;
+                assert!(!meter.exhausted());
+            })
+            .await;
+        assert!(meter.spent() < Duration::from_millis(20), "{:?}", meter.spent());
+    }
+
+    #[tokio::test]
+    async fn work_is_charged_across_polls() {
+        let meter = CpuMeter::new(Duration::from_millis(5));
+        meter
+            .measure(async {
+                while !meter.exhausted() {
+                    std::hint::black_box((0..1000).sum::<u64>());
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+        assert!(meter.spent() >= Duration::from_millis(5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_wall_clock_stands_still_while_it_is_held() {
+        let wall = WallClock::start(Duration::from_secs(10));
+        let started = Instant::now();
+        let held = wall.hold();
+        let wait = async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            drop(held);
+        };
+        let ((), ()) = tokio::join!(wait, wall.passed());
+        assert_eq!(started.elapsed(), Duration::from_secs(70));
+    }
+}

@@ -1,0 +1,356 @@
+//! A loaded provider, and its calls.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use capwasm_api::descriptor::{Descriptor, Role};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
+use wasmtime::component::{Instance, InstancePre};
+use wasmtime::{Store, UpdateDeadline};
+
+use crate::answer::{Answer, CallStats, Problem, Reply};
+use crate::bindings::exports::{bootstrap, control_plane, descriptor, infrastructure_cluster, infrastructure_machine};
+use crate::bindings::types;
+use crate::call::{Call, Function};
+use crate::capability::log::GuestLog;
+use crate::engine::Running;
+use crate::failure::{CallError, Failure, Stop, classify};
+use crate::limits::Limits;
+use crate::meter::{CpuMeter, WallClock};
+use crate::runtime::Shared;
+use crate::state::State;
+
+/// One generation of a provider: immutable, shared, called from anywhere. Dropped with its last reference.
+pub struct Provider {
+    guest: Arc<Guest>,
+    descriptor: Descriptor,
+    roles: Vec<Role>,
+    imports: Vec<String>,
+    size: usize,
+    slots: Arc<Semaphore>,
+}
+
+/// The prepared component: everything about it that is the same in every call.
+pub(crate) struct Guest {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) pre: InstancePre<State>,
+    pub(crate) exports: Exports,
+    pub(crate) name: String,
+    /// `sha256:` and the hex digest of the component.
+    pub(crate) digest: String,
+    pub(crate) limits: Limits,
+}
+
+/// Where the exported functions are.
+#[derive(Clone)]
+pub(crate) struct Exports {
+    pub(crate) descriptor: descriptor::GuestIndices,
+    pub(crate) cluster: Option<infrastructure_cluster::GuestIndices>,
+    pub(crate) machine: Option<infrastructure_machine::GuestIndices>,
+    pub(crate) bootstrap: Option<bootstrap::GuestIndices>,
+    pub(crate) control_plane: Option<control_plane::GuestIndices>,
+}
+
+impl Exports {
+    pub(crate) fn roles(&self) -> Vec<Role> {
+        let roles = [
+            (self.cluster.is_some(), Role::InfrastructureCluster),
+            (self.machine.is_some(), Role::InfrastructureMachine),
+            (self.bootstrap.is_some(), Role::Bootstrap),
+            (self.control_plane.is_some(), Role::ControlPlane),
+        ];
+        roles.into_iter().filter_map(|(exported, role)| exported.then_some(role)).collect()
+    }
+}
+
+impl Provider {
+    pub(crate) fn new(guest: Guest, descriptor: Descriptor, imports: Vec<String>, size: usize) -> Self {
+        let slots = Arc::new(Semaphore::new(guest.limits.concurrency.max(1) as usize));
+        let roles = guest.exports.roles();
+        Provider { guest: Arc::new(guest), descriptor, roles, imports, size, slots }
+    }
+
+    /// `sha256:` and the hex digest of the component.
+    pub fn digest(&self) -> &str {
+        &self.guest.digest
+    }
+
+    /// What it says about itself.
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// The roles that it exports.
+    pub fn roles(&self) -> &[Role] {
+        &self.roles
+    }
+
+    /// The interfaces that it imports, as named in the component.
+    pub fn imports(&self) -> &[String] {
+        &self.imports
+    }
+
+    /// Bytes of the component.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The limits of its calls.
+    pub fn limits(&self) -> &Limits {
+        &self.guest.limits
+    }
+
+    /// Calls it: waits for a slot, at most as long as a call may take, then runs the call in a fresh instance and a task
+    /// of its own. Dropping the future stops the call.
+    pub async fn call(&self, call: Call) -> Result<Reply, CallError> {
+        let function = call.function;
+        let fail = |failure| self.guest.error(function.name(), failure);
+        if !self.roles.contains(&function.role()) {
+            return Err(fail(Failure::NotExported));
+        }
+        let permits = self.slots().await.map_err(fail)?;
+        let guest = self.guest.clone();
+        let task = tokio::spawn(async move {
+            let _permits = permits;
+            guest.run(call).await
+        });
+        match AbortOnDrop(task).join().await {
+            Ok(result) => result.map_err(fail),
+            Err(message) => Err(fail(Failure::Panic { message })),
+        }
+    }
+
+    /// A place among this provider's calls and one in the pool.
+    async fn slots(&self) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), Failure> {
+        let waited = self.guest.limits.wall_time();
+        let both = async {
+            // Own first: a provider that waits for itself must not hold places that others could use.
+            let own = self.slots.clone().acquire_owned().await;
+            let shared = self.guest.shared.slots.clone().acquire_owned().await;
+            // Neither semaphore is ever closed.
+            own.and_then(|own| Ok((own, shared?)))
+        };
+        match tokio::time::timeout(waited, both).await {
+            Ok(Ok(permits)) => Ok(permits),
+            Ok(Err(_)) | Err(_) => Err(Failure::Busy { waited }),
+        }
+    }
+}
+
+impl Guest {
+    fn error(&self, function: &str, failure: Failure) -> CallError {
+        CallError {
+            provider: self.name.clone(),
+            digest: short(&self.digest).to_owned(),
+            function: function.to_owned(),
+            failure,
+        }
+    }
+
+    /// `describe()`, without capabilities and under tight limits. Also tells whether it collected anything.
+    pub(crate) async fn describe(self: Arc<Self>, call: Call) -> Result<(String, bool), CallError> {
+        const NAME: &str = "descriptor.describe";
+        let fail = |failure| self.error(NAME, failure);
+        let permit = self.shared.slots.clone().acquire_owned().await;
+        let _permit = permit.map_err(|_| fail(Failure::Busy { waited: self.limits.wall_time() }))?;
+        let guest = self.clone();
+        let task = tokio::spawn(async move {
+            let mut running = guest.start(NAME, call);
+            let exports = guest.exports.clone();
+            running
+                .run(&guest, async |store: &mut Store<State>, instance: Instance, _: &String| {
+                    exports.descriptor.load(&mut *store, &instance)?.call_describe(&mut *store).await
+                })
+                .await
+                .map(|text| (text, running.store.into_data().outcome.used() == 0))
+        });
+        match AbortOnDrop(task).join().await {
+            Ok(result) => result.map_err(fail),
+            Err(message) => Err(fail(Failure::Panic { message })),
+        }
+    }
+
+    async fn run(self: Arc<Self>, call: Call) -> Result<Reply, Failure> {
+        let function = call.function;
+        let mut running = self.start(function.name(), call);
+        let exports = self.exports.clone();
+        let answer = running
+            .run(&self, async |store: &mut Store<State>, instance: Instance, object: &String| {
+                let answer = exports.dispatch(function, store, &instance, object).await?;
+                store.data_mut().outcome.charge(answer.as_ref().map_or_else(Problem::bytes, Answer::bytes))?;
+                Ok(answer)
+            })
+            .await?;
+        Ok(running.finish(answer))
+    }
+
+    /// A store for one call, metered and limited, with no instance yet.
+    fn start(&self, function: &str, mut call: Call) -> OneCall {
+        let limits = &self.limits;
+        let ticking = self.shared.ticker.running();
+        let meter = CpuMeter::new(limits.cpu_time());
+        let wall = WallClock::start(limits.wall_time());
+        let log = Arc::new(GuestLog::new(&self.name, function, &call.facts.id, limits.log_lines));
+        let object = Arc::new(std::mem::take(&mut call.object));
+        let state = State::new(call, object.clone(), limits, log, wall.clone());
+        let mut store = Store::new(&self.shared.engine, state);
+        store.limiter(|state| &mut state.memory);
+        store.set_hostcall_fuel(usize::try_from(limits.result_bytes.max(MIN_FUEL)).unwrap_or(usize::MAX));
+        store.set_epoch_deadline(1);
+        let ticks = meter.clone();
+        store.epoch_deadline_callback(move |_| {
+            if ticks.exhausted() {
+                return Err(Stop::Cpu.into());
+            }
+            Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+        });
+        OneCall { store, object, meter, wall, started: Instant::now(), _ticking: ticking }
+    }
+}
+
+/// Bytes that one host call may hand over whatever `limits.resultBytes` says: an HTTP request has to fit.
+const MIN_FUEL: u64 = 1 << 20;
+
+/// A call in flight.
+struct OneCall {
+    store: Store<State>,
+    object: Arc<String>,
+    meter: Arc<CpuMeter>,
+    wall: Arc<WallClock>,
+    started: Instant,
+    _ticking: Running,
+}
+
+impl OneCall {
+    /// Instantiates and does `work`, under both clocks.
+    async fn run<T>(
+        &mut self,
+        guest: &Guest,
+        work: impl AsyncFnOnce(&mut Store<State>, Instance, &String) -> wasmtime::Result<T>,
+    ) -> Result<T, Failure> {
+        let (store, object) = (&mut self.store, &self.object);
+        let call = async {
+            let instance = guest.pre.instantiate_async(&mut *store).await.map_err(Broken::Instantiate)?;
+            work(store, instance, object).await.map_err(Broken::Call)
+        };
+        let result = tokio::select! {
+            biased;
+            result = self.meter.measure(call) => result,
+            () = self.wall.passed() => return Err(Failure::Wall { limit: guest.limits.wall_time() }),
+        };
+        result.map_err(|broken| {
+            let (Broken::Instantiate(error) | Broken::Call(error)) = &broken;
+            let failure = classify(error, &guest.limits, self.store.data().log.stderr());
+            match (broken, failure) {
+                // Without a frame of the guest it was the host that could not.
+                (Broken::Instantiate(error), Failure::Trap { backtrace, .. }) if backtrace.is_empty() => {
+                    Failure::Instantiate { message: format!("{error:#}") }
+                }
+                (_, failure) => failure,
+            }
+        })
+    }
+
+    fn finish(self, answer: Result<Answer, Problem>) -> Reply {
+        let (duration, cpu) = (self.started.elapsed(), self.meter.spent());
+        let state = self.store.into_data();
+        let stats = CallStats {
+            duration,
+            cpu,
+            peak_memory: state.memory.peak(),
+            result_bytes: usize::try_from(state.outcome.used()).unwrap_or(usize::MAX),
+        };
+        Reply { answer, outcome: state.outcome.into_outcome(), stats }
+    }
+}
+
+enum Broken {
+    Instantiate(wasmtime::Error),
+    Call(wasmtime::Error),
+}
+
+impl Exports {
+    async fn dispatch(
+        &self,
+        function: Function,
+        store: &mut Store<State>,
+        instance: &Instance,
+        object: &String,
+    ) -> wasmtime::Result<Result<Answer, Problem>> {
+        fn answer<T: Into<Answer>>(result: Result<T, types::Problem>) -> Result<Answer, Problem> {
+            result.map(Into::into).map_err(Into::into)
+        }
+        fn gone(result: Result<bool, types::Problem>) -> Result<Answer, Problem> {
+            result.map(Answer::Gone).map_err(Into::into)
+        }
+        // `Provider::call` looked at the roles before.
+        let missing = || wasmtime::format_err!("{function} is not exported");
+        let mut store = store;
+        Ok(match function {
+            Function::ClusterProvision => {
+                let guest = self.cluster.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                answer(guest.call_provision(&mut store, object).await?)
+            }
+            Function::ClusterDeprovision => {
+                let guest = self.cluster.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                gone(guest.call_deprovision(&mut store, object).await?)
+            }
+            Function::MachineProvision => {
+                let guest = self.machine.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                answer(guest.call_provision(&mut store, object).await?)
+            }
+            Function::MachineDeprovision => {
+                let guest = self.machine.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                gone(guest.call_deprovision(&mut store, object).await?)
+            }
+            Function::BootstrapGenerate => {
+                let guest = self.bootstrap.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                answer(guest.call_generate(&mut store, object).await?)
+            }
+            Function::BootstrapRelease => {
+                let guest = self.bootstrap.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                gone(guest.call_release(&mut store, object).await?)
+            }
+            Function::ControlPlaneReconcile => {
+                let guest = self.control_plane.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                answer(guest.call_reconcile(&mut store, object).await?)
+            }
+            Function::ControlPlaneDelete => {
+                let guest = self.control_plane.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                gone(guest.call_delete(&mut store, object).await?)
+            }
+        })
+    }
+}
+
+/// The first 12 hex digits of a digest.
+fn short(digest: &str) -> &str {
+    let hex = digest.strip_prefix("sha256:").unwrap_or(digest);
+    hex.get(..12).unwrap_or(hex)
+}
+
+/// A task that ends with the future that waits for it.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> AbortOnDrop<T> {
+    /// The task's result, or the text of its panic.
+    async fn join(mut self) -> Result<T, String> {
+        (&mut self.0).await.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => panic_text(&*panic),
+            Err(error) => error.to_string(),
+        })
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message").to_owned()
+}

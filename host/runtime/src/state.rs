@@ -1,0 +1,110 @@
+//! What the store of one call holds. Each capability borrows its own part of it and sees nothing else.
+
+use std::sync::Arc;
+
+use wasmtime::component::{HasSelf, Linker, ResourceTable};
+use wasmtime::{Engine, Result};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::bindings::types;
+use crate::call::{Call, Capabilities, Facts};
+use crate::capability::log::GuestLog;
+use crate::capability::outcome::Collector;
+use crate::capability::scope::Scope;
+use crate::capability::{call, http, log, lookup, outcome, pki, secrets, workload};
+use crate::grants::Grants;
+use crate::limits::{Limits, MemoryLimit};
+use crate::meter::WallClock;
+use crate::wasi;
+
+/// Handles that a guest may hold at a time.
+const HANDLES: usize = 1_000;
+
+/// State of one call.
+pub(crate) struct State {
+    pub(crate) memory: MemoryLimit,
+    pub(crate) outcome: Collector,
+    pub(crate) log: Arc<GuestLog>,
+    wasi: WasiCtx,
+    table: ResourceTable,
+    facts: Facts,
+    capabilities: Capabilities,
+    grants: Arc<Grants>,
+    scope: Scope,
+    wall: Arc<WallClock>,
+    requests_left: u32,
+    keys_left: u32,
+}
+
+impl State {
+    pub(crate) fn new(
+        call: Call,
+        object: Arc<String>,
+        limits: &Limits,
+        log: Arc<GuestLog>,
+        wall: Arc<WallClock>,
+    ) -> Self {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(HANDLES);
+        State {
+            memory: MemoryLimit::new(limits.memory_bytes),
+            outcome: Collector::new(limits.result_bytes),
+            wasi: wasi::context(call.facts.now_ms, call.seed, &log),
+            log,
+            table,
+            scope: Scope::new(object, call.grants.clone()),
+            facts: call.facts,
+            capabilities: call.capabilities,
+            grants: call.grants,
+            wall,
+            requests_left: limits.requests,
+            keys_left: limits.keys,
+        }
+    }
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl types::Host for State {}
+
+/// A linker with everything that a provider may import.
+pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
+    let mut linker = Linker::new(engine);
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    types::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
+    call::add_to_linker(&mut linker, |state: &mut State| call::CallView { facts: &state.facts })?;
+    outcome::add_to_linker(&mut linker, |state: &mut State| outcome::OutcomeView {
+        collector: &mut state.outcome,
+        scope: &state.scope,
+    })?;
+    lookup::add_to_linker(&mut linker, |state: &mut State| lookup::LookupView {
+        source: &*state.capabilities.lookup,
+        scope: &state.scope,
+    })?;
+    workload::add_to_linker(&mut linker, |state: &mut State| workload::WorkloadView {
+        source: &*state.capabilities.workload,
+        grants: &state.grants,
+    })?;
+    secrets::add_to_linker(&mut linker, |state: &mut State| secrets::SecretsView {
+        source: &*state.capabilities.secrets,
+        grants: &state.grants,
+        table: &mut state.table,
+    })?;
+    http::add_to_linker(&mut linker, |state: &mut State| http::HttpView {
+        client: &state.capabilities.http,
+        table: &mut state.table,
+        wall: &state.wall,
+        requests_left: &mut state.requests_left,
+    })?;
+    pki::add_to_linker(&mut linker, |state: &mut State| pki::PkiView {
+        granted: state.grants.pki,
+        now_ms: state.facts.now_ms,
+        keys_left: &mut state.keys_left,
+    })?;
+    log::add_to_linker(&mut linker, |state: &mut State| log::LogView { log: &state.log })?;
+    Ok(linker)
+}
