@@ -1,0 +1,74 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::collections::HashSet;
+
+use serde_json::json;
+
+use super::message::{Message, Shape, Type};
+use super::{kinds, message_of, schema_of};
+use crate::schema::{default, prune, validate};
+
+#[test]
+fn every_message_numbers_and_names_its_fields_once() {
+    fn walk(message: &'static Message, seen: &mut HashSet<*const Message>) {
+        if !seen.insert(message) {
+            return;
+        }
+        let mut numbers = HashSet::new();
+        let mut names = HashSet::new();
+        for field in message.fields {
+            assert!(numbers.insert(field.number), "{}: number {} twice", message.name, field.number);
+            assert!(field.shape == Shape::Inline || names.insert(field.name), "{}: {} twice", message.name, field.name);
+            if let Type::Of(inner) = field.ty {
+                walk(inner, seen);
+            }
+        }
+    }
+    let mut seen = HashSet::new();
+    for row in kinds() {
+        walk(row.message(), &mut seen);
+    }
+    assert!(seen.len() > 250, "{} messages", seen.len());
+}
+
+#[test]
+fn every_kind_has_a_schema_and_a_message() {
+    for row in kinds() {
+        let schema = schema_of(row.group, row.version, row.kind).unwrap_or_else(|| panic!("{}", row.kind));
+        assert!(schema.property("metadata").is_some(), "{}", row.kind);
+        assert_eq!(schema.property("status").is_some() || !row.has_status, true, "{}", row.kind);
+        assert!(message_of(&row.api_version(), row.kind).is_some(), "{}", row.kind);
+    }
+    assert!(message_of("coordination.k8s.io/v1", "DeleteOptions").is_some());
+    assert!(message_of("v2", "Namespace").is_none());
+}
+
+#[test]
+fn typed_objects_are_pruned_defaulted_and_checked() {
+    let schema = schema_of("", "v1", "Service").unwrap();
+    let mut service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "a", "labels": null, "odd": 1},
+        "spec": {"ports": [{"port": 80, "targetPort": "http", "odd": true}], "selector": {"a": "b"}},
+        "more": {},
+    });
+    let mut dropped = prune(schema, &mut service);
+    dropped.sort();
+    assert_eq!(dropped, ["metadata.odd", "more", "spec.ports[0].odd"]);
+    default(schema, &mut service);
+    assert_eq!(service["spec"]["ports"], json!([{"port": 80, "targetPort": "http", "protocol": "TCP"}]));
+    assert_eq!(service["metadata"], json!({"name": "a"}));
+    assert_eq!(validate(schema, &service, None), []);
+    service["spec"]["ports"][0]["port"] = json!("x");
+    let errors = validate(schema, &service, None);
+    assert_eq!(errors[0].to_string(), "spec.ports[0].port: Invalid value: \"string\": spec.ports[0].port in body must be of type integer: \"string\"");
+}
+
+#[test]
+fn a_crd_keeps_schemas_of_any_depth() {
+    let schema = schema_of("apiextensions.k8s.io", "v1", "CustomResourceDefinition").unwrap();
+    let mut crd = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": {"deep": {"default": null, "type": "string"}}}}}}}]}});
+    let before = crd.clone();
+    assert_eq!(prune(schema, &mut crd), Vec::<String>::new());
+    assert_eq!(crd, before);
+}

@@ -1,0 +1,78 @@
+//! What is wrong with a schema, and what is wrong with an object.
+
+use std::fmt;
+
+/// A violation of a schema by an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldError {
+    /// Such as `spec.ports[0].name`; `<nil>` for the object itself.
+    pub path: String,
+    /// Machine-readable class; becomes `causes[].reason`.
+    pub reason: FieldReason,
+    /// Everything after the path, such as `Invalid value: 3: spec.n in body should be less than or equal to 2`.
+    pub message: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+/// The classes of field errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldReason {
+    /// A field is missing.
+    Required,
+    /// The value breaks a limit, a pattern or a rule.
+    Invalid,
+    /// The value has the wrong JSON type.
+    TypeInvalid,
+    /// The value is not in the enumeration.
+    NotSupported,
+    /// The value occurs twice.
+    Duplicate,
+    /// The text is too long.
+    TooLong,
+    /// There are too many items.
+    TooMany,
+    /// The field may not be set.
+    Forbidden,
+}
+
+impl FieldReason {
+    /// The reason as it stands in a `Status`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FieldReason::Required => "FieldValueRequired",
+            FieldReason::Invalid => "FieldValueInvalid",
+            FieldReason::TypeInvalid => "FieldValueTypeInvalid",
+            FieldReason::NotSupported => "FieldValueNotSupported",
+            FieldReason::Duplicate => "FieldValueDuplicate",
+            FieldReason::TooLong => "FieldValueTooLong",
+            FieldReason::TooMany => "FieldValueTooMany",
+            FieldReason::Forbidden => "FieldValueForbidden",
+        }
+    }
+
+    /// The words with which an error of this class begins.
+    pub(super) fn lead(self) -> &'static str {
+        match self {
+            FieldReason::Required => "Required value",
+            FieldReason::Invalid | FieldReason::TypeInvalid => "Invalid value",
+            FieldReason::NotSupported => "Unsupported value",
+            FieldReason::Duplicate => "Duplicate value",
+            FieldReason::TooLong => "Too long",
+            FieldReason::TooMany => "Too many",
+            FieldReason::Forbidden => "Forbidden",
+        }
+    }
+}
+
+/// Why a schema is not accepted; never empty.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+pub struct SchemaError {
+    /// Paths are relative to the schema, such as `properties[spec].type`.
+    pub errors: Vec<FieldError>,
+}
