@@ -20,7 +20,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::discovery::{crd_kind, event_kind, node_kind, secret_kind};
 pub(crate) use self::request::Requests;
-use self::{discovery::Discovery, store::Store, watch::Watch};
+use self::{
+    discovery::Discovery,
+    store::Store,
+    watch::{Progress, Watch},
+};
 use crate::{
     interests::Interests,
     kind::{Kind, Source},
@@ -29,8 +33,6 @@ use crate::{
 
 /// How long a read waits for a new watch's first list.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a live read may take.
-const LIVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a cache may lag behind a write before it lists anew.
 const LAG_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -71,12 +73,6 @@ pub enum CacheError {
         #[source]
         source: Box<kube::Error>,
     },
-    /// A live read took too long.
-    #[error("no answer in time for {what}")]
-    Slow {
-        /// The object or list asked for.
-        what: String,
-    },
     /// An object in the cache is not JSON, which the watch has made sure of.
     #[error("unable to decode a cached object")]
     Decode(#[source] serde_json::Error),
@@ -90,7 +86,7 @@ impl CacheError {
                 kube::Error::Api(status) => status.code == 429 || status.code >= 500,
                 _ => true,
             },
-            Self::NotSynced { .. } | Self::Slow { .. } => true,
+            Self::NotSynced { .. } => true,
             Self::UnknownKind { .. } | Self::Decode(_) => false,
         }
     }
@@ -271,13 +267,11 @@ impl Cache {
     /// # Errors
     /// When the server cannot be asked or does not answer within ten seconds.
     pub async fn get_live(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Value>, CacheError> {
-        let what = || format!("{kind} {namespace}/{name}");
-        let read = self.0.requests.get(kind, namespace, name);
-        match tokio::time::timeout(LIVE_TIMEOUT, read).await {
-            Ok(Ok(object)) => Ok(object),
-            Ok(Err(source)) => Err(CacheError::Read { what: what(), source: Box::new(source) }),
-            Err(_) => Err(CacheError::Slow { what: what() }),
-        }
+        self.0
+            .requests
+            .get(kind, namespace, name)
+            .await
+            .map_err(|source| CacheError::Read { what: format!("{kind} {namespace}/{name}"), source: Box::new(source) })
     }
 
     /// A list straight from the server, without managedFields.
@@ -290,16 +284,13 @@ impl Cache {
         namespace: Option<&str>,
         selector: &Selector,
     ) -> Result<Vec<Arc<Value>>, CacheError> {
-        let what = || format!("the list of {kind} in {:?} with {selector}", namespace.unwrap_or("all namespaces"));
         let labels = selector.to_string();
-        let read = self.0.requests.list(kind, namespace.unwrap_or_default(), &labels);
-        match tokio::time::timeout(LIVE_TIMEOUT, read).await {
-            Ok(Ok(objects)) => {
-                Ok(objects.into_iter().filter(|object| selector.matches_object(object)).map(Arc::new).collect())
-            }
-            Ok(Err(source)) => Err(CacheError::Read { what: what(), source: Box::new(source) }),
-            Err(_) => Err(CacheError::Slow { what: what() }),
-        }
+        let objects = self.0.requests.list(kind, namespace.unwrap_or_default(), &labels).await;
+        let objects = objects.map_err(|source| CacheError::Read {
+            what: format!("the list of {kind} in {:?} with {labels:?}", namespace.unwrap_or("all namespaces")),
+            source: Box::new(source),
+        })?;
+        Ok(objects.into_iter().filter(|object| selector.matches_object(object)).map(Arc::new).collect())
     }
 
     /// Returns once the cache shows all of `written`, which must be of its source. A watch that lags too far behind is
@@ -346,8 +337,13 @@ impl Cache {
     async fn synced_store(&self, kind: &Kind) -> Result<Arc<Store>, CacheError> {
         let watch = self.watch(kind);
         match tokio::time::timeout(SYNC_TIMEOUT, watch.synced()).await {
-            Ok(()) => Ok(watch.store().clone()),
-            Err(_) => Err(CacheError::NotSynced { kind: kind.clone(), problem: watch.problem() }),
+            Ok(Progress::Synced) => Ok(watch.store().clone()),
+            Ok(Progress::Unserved) => {
+                Err(CacheError::UnknownKind { group_version: kind.api_version(), kind: kind.kind.to_string() })
+            }
+            Ok(Progress::Waiting) | Err(_) => {
+                Err(CacheError::NotSynced { kind: kind.clone(), problem: watch.problem() })
+            }
         }
     }
 

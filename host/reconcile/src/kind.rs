@@ -144,15 +144,15 @@ impl fmt::Display for Key {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterId {
     /// Namespace of the Cluster object.
-    pub namespace: Arc<str>,
+    pub namespace: String,
     /// Name of the Cluster object.
-    pub name: Arc<str>,
+    pub name: String,
 }
 
 impl ClusterId {
     /// The cluster `namespace/name`.
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }
 

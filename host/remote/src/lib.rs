@@ -1,63 +1,187 @@
 //! Connections to workload clusters: one per cluster, shared by core and all providers.
+//!
+//! A connection exists while somebody reads through it. It is made and watched in the background: [`Remote::connect`] never
+//! waits for the network, it answers with the connection or with why there is none, and the reader is woken when
+//! that changes. An idle connected cluster costs one HTTP/2 connection, one watch (Nodes) and a probe every ten seconds.
+//!
+//! - [`kubeconfig`]: what a kubeconfig may say;
+//! - [`connector`]: from a kubeconfig to a client; the seam for tests and simulations;
+//! - `link`: the life of one connection.
+
+pub mod connector;
+pub mod kubeconfig;
+mod link;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+};
 
 use async_trait::async_trait;
-use capwasm_reconcile::{Cache, ClusterId, Interests, Unavailable, View, Workloads};
-use std::sync::Arc;
+use capwasm_reconcile::{
+    Cache, ClusterId, Interests, Key, Token, Unavailable, View, Workloads,
+    interests::{ControllerId, Wake},
+};
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use self::{
+    connector::{Connector, KubeconfigConnector},
+    link::{Link, State},
+};
 
 /// Why there is no connection just now. Readers are woken when that changes.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{cluster} is not connected: {reason}: {message}")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{cluster} is not connected: {message}")]
 pub struct NotConnected {
     /// The cluster.
     pub cluster: ClusterId,
-    /// CamelCase, for conditions.
+    /// CamelCase, for conditions: `Connecting`, `KubeconfigMissing`, `KubeconfigInvalid`, `Unreachable`,
+    /// `Unauthorized`, `ProbeFailed`, `ClusterGone`.
     pub reason: &'static str,
     /// For a human.
     pub message: String,
+    /// When the cluster last answered a probe, over earlier connections too.
+    pub last_probe: Option<Timestamp>,
 }
 
-/// Connections to workload clusters. Cheap to clone.
+/// Connections to workload clusters. Cheap to clone; the connections end with the last clone.
 #[derive(Clone)]
-pub struct Remote;
+pub struct Remote(Arc<Inner>);
+
+struct Inner {
+    management: Cache,
+    interests: Arc<Interests>,
+    connector: Arc<dyn Connector>,
+    /// As which links read Clusters and Secrets.
+    reader: ControllerId,
+    links: Mutex<HashMap<ClusterId, Arc<Link>>>,
+}
 
 impl Remote {
-    /// Reads Clusters and kubeconfig Secrets from `management`.
-    pub fn new(_management: Cache, _interests: Arc<Interests>) -> Self {
-        Self
+    /// Connects by the kubeconfig Secrets that the management cluster holds.
+    pub fn new(management: Cache, interests: Arc<Interests>) -> Self {
+        Self::with_connector(management, interests, Arc::new(KubeconfigConnector))
     }
-    /// The connection of a cluster, if it is up; the reader is woken when it comes up or breaks. Never waits for the network.
-    pub async fn connect(&self, _view: &View, _cluster: &ClusterId) -> Result<Workload, NotConnected> {
-        todo!()
+
+    /// The same with another way from kubeconfig to client.
+    pub fn with_connector(management: Cache, interests: Arc<Interests>, connector: Arc<dyn Connector>) -> Self {
+        Self(Arc::new_cyclic(|inner| Inner {
+            reader: interests.register(Arc::new(Waker(inner.clone()))),
+            management,
+            interests,
+            connector,
+            links: Mutex::default(),
+        }))
     }
+
+    /// The connection of a cluster, if it is up. The key of `view` is woken when it comes up or breaks, and keeps it
+    /// alive as long as its passes ask for it. Never waits for the network.
+    ///
+    /// # Errors
+    /// When there is no connection just now.
+    pub async fn connect(&self, view: &View, cluster: &ClusterId) -> Result<Workload, NotConnected> {
+        // Noted first, so that no change after the look goes unseen.
+        view.note(token(cluster));
+        let link = self.0.links.lock().entry(cluster.clone()).or_insert_with(|| self.start(cluster)).clone();
+        link.state().connected()
+    }
+
+    /// How many clusters are connected, of how many that are wanted.
+    pub fn count(&self) -> (usize, usize) {
+        let links = self.0.links.lock();
+        (links.values().filter(|link| matches!(link.state(), State::Up(_))).count(), links.len())
+    }
+
+    fn start(&self, cluster: &ClusterId) -> Arc<Link> {
+        let link = Arc::new(Link::new(cluster.clone()));
+        let surroundings = link::Surroundings {
+            management: self.0.management.clone(),
+            interests: self.0.interests.clone(),
+            connector: self.0.connector.clone(),
+            reader: self.0.reader,
+            remote: Arc::downgrade(&self.0),
+        };
+        tokio::spawn(link::run(link.clone(), surroundings));
+        link
+    }
+}
+
+impl Inner {
+    /// Forgets a link whose task ends, unless another has taken its place.
+    fn forget(&self, link: &Arc<Link>) {
+        let mut links = self.links.lock();
+        if links.get(link.cluster()).is_some_and(|held| Arc::ptr_eq(held, link)) {
+            links.remove(link.cluster());
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.interests.unregister(self.reader);
+        self.links.get_mut().values().for_each(|link| link.wake());
+    }
+}
+
+/// Wakes the link whose Cluster or kubeconfig Secret has changed.
+struct Waker(Weak<Inner>);
+
+impl Wake for Waker {
+    fn wake(&self, key: &Key) {
+        if let Some(inner) = self.0.upgrade() {
+            let cluster = ClusterId::new(&key.namespace, &key.name);
+            if let Some(link) = inner.links.lock().get(&cluster) {
+                link.wake();
+            }
+        }
+    }
+}
+
+/// What readers of the connection note.
+fn token(cluster: &ClusterId) -> Token {
+    Token::new(&format!("connection:{}/{}", cluster.namespace, cluster.name))
 }
 
 /// A connected workload cluster.
 #[derive(Clone)]
-pub struct Workload;
+pub struct Workload(Arc<Connected>);
+
+struct Connected {
+    cache: Cache,
+    last_probe: Mutex<Timestamp>,
+}
 
 impl Workload {
-    /// A client with a 10 s timeout on each request other than watches.
+    /// A client whose requests, watches aside, are to be answered within ten seconds.
     pub fn client(&self) -> kube::Client {
-        todo!()
+        self.0.cache.client().clone()
     }
-    /// Nodes are watched and wake readers; other kinds are read live.
+
+    /// Nodes are watched and wake readers; other kinds are read live, and wake nobody.
     pub fn cache(&self) -> &Cache {
-        todo!()
+        &self.0.cache
     }
-    /// `view`'s pass reading from this cluster: `workload.view(view).get(&node, "", "n1")`.
+
+    /// The pass of `view` reading from this cluster.
     #[must_use]
-    pub fn view(&self, _view: &View) -> View {
-        todo!()
+    pub fn view(&self, view: &View) -> View {
+        view.in_source(&self.0.cache)
     }
+
     /// When the cluster last answered a probe.
-    pub fn last_probe(&self) -> std::time::SystemTime {
-        todo!()
+    pub fn last_probe(&self) -> Timestamp {
+        *self.0.last_probe.lock()
     }
 }
 
 #[async_trait]
 impl Workloads for Remote {
-    async fn cache(&self, _cluster: &ClusterId) -> Result<Cache, Unavailable> {
-        todo!()
+    async fn cache(&self, cluster: &ClusterId) -> Result<Cache, Unavailable> {
+        let link = self.0.links.lock().get(cluster).cloned();
+        let unavailable = |message: String| Unavailable { cluster: cluster.clone(), message };
+        let link = link.ok_or_else(|| unavailable("nobody has asked for a connection".to_owned()))?;
+        let workload = link.state().connected().map_err(|error| unavailable(error.message))?;
+        Ok(workload.cache().clone())
     }
 }

@@ -1,5 +1,7 @@
 //! Requests on JSON objects, by kind. kube's own typed and dynamic APIs split an object into parts first.
 
+use std::time::Duration;
+
 use kube::{
     api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams},
     core::Request,
@@ -7,6 +9,9 @@ use kube::{
 use serde_json::Value;
 
 use crate::kind::Kind;
+
+/// How long one request may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client, and the few requests that are made with it.
 #[derive(Clone)]
@@ -27,7 +32,7 @@ impl Requests {
     pub(crate) async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Value>, kube::Error> {
         let request =
             collection(kind, namespace).get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
-        match self.client.request::<Value>(request).await {
+        match self.send(request).await {
             Ok(mut object) => {
                 complete(kind, &mut object);
                 Ok(Some(object))
@@ -46,7 +51,7 @@ impl Requests {
         let mut objects = Vec::new();
         loop {
             let request = collection(kind, namespace).list(&parameters).map_err(kube::Error::BuildRequest)?;
-            let mut page = self.client.request::<Value>(request).await?;
+            let mut page = self.send(request).await?;
             let token = page.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or_default().to_owned();
             if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
                 objects.extend(items.into_iter().map(|mut object| {
@@ -65,7 +70,7 @@ impl Requests {
         let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
         let request =
             collection(kind, namespace).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
-        self.client.request(request).await
+        self.send(request).await
     }
 
     pub(crate) async fn create_subresource(
@@ -80,7 +85,7 @@ impl Requests {
         let request = collection(kind, namespace)
             .create_subresource(subresource, name, &PostParams::default(), body)
             .map_err(kube::Error::BuildRequest)?;
-        self.client.request(request).await
+        self.send(request).await
     }
 
     pub(crate) async fn merge(
@@ -97,7 +102,7 @@ impl Requests {
             Some(subresource) => collection.patch_subresource(subresource, name, &parameters, &patch),
             None => collection.patch(name, &parameters, &patch),
         };
-        self.client.request(request.map_err(kube::Error::BuildRequest)?).await
+        self.send(request.map_err(kube::Error::BuildRequest)?).await
     }
 
     pub(crate) async fn apply(
@@ -114,7 +119,14 @@ impl Requests {
         let request = collection(kind, namespace)
             .patch(name, &parameters, &Patch::Apply(object))
             .map_err(kube::Error::BuildRequest)?;
-        self.client.request(request).await
+        self.send(request).await
+    }
+
+    async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, kube::Error> {
+        match tokio::time::timeout(TIMEOUT, self.client.request(request)).await {
+            Ok(answer) => answer,
+            Err(elapsed) => Err(kube::Error::Service(Box::new(elapsed))),
+        }
     }
 
     /// The deleted object, or a Status when it is gone at once.
@@ -126,7 +138,7 @@ impl Requests {
         parameters: &DeleteParams,
     ) -> Result<Value, kube::Error> {
         let request = collection(kind, namespace).delete(name, parameters).map_err(kube::Error::BuildRequest)?;
-        self.client.request(request).await
+        self.send(request).await
     }
 }
 

@@ -29,8 +29,19 @@ const STREAMING_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// One kind's watch, running in its own task.
 pub(super) struct Watch {
     store: Arc<Store>,
-    synced: watch::Receiver<bool>,
+    progress: watch::Receiver<Progress>,
     shared: Arc<Shared>,
+}
+
+/// How far a watch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Its first list is not complete.
+    Waiting,
+    /// Its store shows the server's objects.
+    Synced,
+    /// The server does not serve the kind. It is asked again.
+    Unserved,
 }
 
 #[derive(Default)]
@@ -43,7 +54,7 @@ struct Shared {
 
 impl Watch {
     pub(super) fn start(client: kube::Client, store: Arc<Store>, shutdown: CancellationToken) -> Self {
-        let (sender, synced) = watch::channel(false);
+        let (sender, progress) = watch::channel(Progress::Waiting);
         let shared = Arc::new(Shared::default());
         let (task_store, task_shared) = (store.clone(), shared.clone());
         tokio::spawn(async move {
@@ -67,18 +78,19 @@ impl Watch {
             // `None` means shut down; following never ends by itself.
             shutdown.run_until_cancelled(follow).await;
         });
-        Self { store, synced, shared }
+        Self { store, progress, shared }
     }
 
     pub(super) fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// Returns once the first list is complete.
-    pub(super) async fn synced(&self) {
-        // The sender goes only with the task, on shutdown: then nothing will come, and the caller's timeout says so.
-        if self.synced.clone().wait_for(|synced| *synced).await.is_err() {
-            std::future::pending::<()>().await;
+    /// Returns once the first list is complete, or the server has said that it does not serve the kind.
+    pub(super) async fn synced(&self) -> Progress {
+        match self.progress.clone().wait_for(|progress| *progress != Progress::Waiting).await {
+            Ok(progress) => *progress,
+            // The task has ended: nothing will come any more.
+            Err(_) => Progress::Waiting,
         }
     }
 
@@ -111,8 +123,13 @@ enum Begin {
     Pages,
 }
 
-async fn follow<K>(api: Api<K>, value: fn(K) -> Value, store: &Store, shared: &Shared, synced: &watch::Sender<bool>)
-where
+async fn follow<K>(
+    api: Api<K>,
+    value: fn(K) -> Value,
+    store: &Store,
+    shared: &Shared,
+    progress: &watch::Sender<Progress>,
+) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut begin = Begin::Streaming;
@@ -155,13 +172,24 @@ where
                     store.finish(listing.take().unwrap_or_default(), at_least);
                     complete = true;
                     shared.problem.lock().clear();
-                    synced.send_replace(true);
+                    progress.send_replace(Progress::Synced);
                 }
                 Some(Ok(Event::Apply(object))) => store.apply(value(object)),
                 Some(Ok(Event::Delete(object))) => store.delete(&value(object)),
                 Some(Err(error)) => {
                     tracing::debug!(kind = %store.kind(), %error, "watch failed, trying again");
                     *shared.problem.lock() = error.to_string();
+                    // A kind that was served once is not taken for gone: a restarting server may say so for a
+                    // moment, and a reconciler that sees no machines would make new ones.
+                    if is_unserved(&error) {
+                        progress.send_if_modified(|progress| {
+                            let first = *progress == Progress::Waiting;
+                            if first {
+                                *progress = Progress::Unserved;
+                            }
+                            first
+                        });
+                    }
                     if begin == Begin::Streaming && !complete && refuses_streaming(&error) {
                         begin = Begin::Pages;
                         break;
@@ -176,6 +204,12 @@ where
 /// Servers without streaming lists refuse its parameters as invalid.
 fn refuses_streaming(error: &Error) -> bool {
     matches!(error, Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 400 | 406 | 422))
+}
+
+/// The kind, or this version of it, is not there.
+fn is_unserved(error: &Error) -> bool {
+    let (Error::InitialListFailed(error) | Error::WatchStartFailed(error)) = error else { return false };
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 /// An object as it came, with just enough taken out for kube's watcher to follow it.

@@ -1,0 +1,95 @@
+//! What a kubeconfig may say: a server, and credentials that are written in it.
+//!
+//! It comes from a Secret of the cluster's namespace, so whoever can write there says where this process connects to and with
+//! what. Running programs, reading files and going through proxies is not theirs to decide.
+
+use kube::config::{AuthInfo, Cluster, Config, KubeConfigOptions, Kubeconfig};
+
+/// Why a kubeconfig is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeconfigError {
+    /// It is no UTF-8.
+    #[error("the kubeconfig is not text")]
+    NotText,
+    /// It cannot be understood.
+    #[error("unable to read the kubeconfig: {0}")]
+    Unreadable(#[source] kube::config::KubeconfigError),
+    /// It asks for something that only its writer's machine could give.
+    #[error("the kubeconfig uses {0}, which is not allowed: everything has to be written in it")]
+    Forbidden(&'static str),
+}
+
+/// The configuration of a client.
+///
+/// # Errors
+/// When it cannot be understood, or asks for more than a connection.
+pub async fn read(kubeconfig: &[u8]) -> Result<Config, KubeconfigError> {
+    let text = std::str::from_utf8(kubeconfig).map_err(|_| KubeconfigError::NotText)?;
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(KubeconfigError::Unreadable)?;
+    let users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
+    let clusters = kubeconfig.clusters.iter().filter_map(|cluster| cluster.cluster.as_ref());
+    if let Some(what) = users.filter_map(forbidden_in_user).chain(clusters.filter_map(forbidden_in_cluster)).next() {
+        return Err(KubeconfigError::Forbidden(what));
+    }
+    let options = KubeConfigOptions::default();
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(KubeconfigError::Unreadable)
+}
+
+fn forbidden_in_user(user: &AuthInfo) -> Option<&'static str> {
+    [
+        (user.exec.is_some(), "an exec plugin"),
+        (user.auth_provider.is_some(), "an auth provider"),
+        (user.token_file.is_some(), "a token file"),
+        (user.client_certificate.is_some(), "a client certificate file"),
+        (user.client_key.is_some(), "a client key file"),
+    ]
+    .into_iter()
+    .find_map(|(used, what)| used.then_some(what))
+}
+
+fn forbidden_in_cluster(cluster: &Cluster) -> Option<&'static str> {
+    [
+        (cluster.certificate_authority.is_some(), "a certificate authority file"),
+        (cluster.proxy_url.is_some(), "a proxy"),
+    ]
+    .into_iter()
+    .find_map(|(used, what)| used.then_some(what))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn kubeconfig(cluster: &str, user: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: 'https://127.0.0.1:1'{cluster}}}}}]\n\
+             users: [{{name: u, user: {{token: t{user}}}}}]\n"
+        )
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_may_hold_credentials_but_not_point_at_any() {
+        let fine = read(kubeconfig("", "").as_bytes()).await.unwrap();
+        assert_eq!(fine.cluster_url.to_string(), "https://127.0.0.1:1/");
+        let table = [
+            ("", ", exec: {command: id, apiVersion: client.authentication.k8s.io/v1}", "an exec plugin"),
+            ("", ", auth-provider: {name: gcp, config: {}}", "an auth provider"),
+            ("", ", tokenFile: /etc/passwd", "a token file"),
+            ("", ", client-certificate: /etc/passwd", "a client certificate file"),
+            ("", ", client-key: /etc/passwd", "a client key file"),
+            (", certificate-authority: /etc/passwd", "", "a certificate authority file"),
+            (", proxy-url: 'http://127.0.0.1:2'", "", "a proxy"),
+        ];
+        for (cluster, user, expected) in table {
+            match read(kubeconfig(cluster, user).as_bytes()).await {
+                Err(KubeconfigError::Forbidden(what)) => assert_eq!(what, expected),
+                other => panic!("{expected} was taken: {other:?}"),
+            }
+        }
+        assert!(matches!(read(b"\xff").await, Err(KubeconfigError::NotText)));
+        assert!(matches!(read(b"{}").await, Err(KubeconfigError::Unreadable(_))));
+    }
+}
