@@ -1,0 +1,103 @@
+//! Builds guest components when a test needs them, so that plain `cargo test` is enough.
+//!
+//! Needs the standard library only, so that a crate that cannot depend on this package includes the file as a module
+//! (`#[path]`). Each kind of guest has its own target folder beside the host's; a file lock lets parallel test processes
+//! build once. cargo itself knows what is up to date.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+const TARGET: &str = "wasm32-wasip2";
+
+/// The component of `plugins/<name>`, built with the `plugin` profile, at `target/plugins/<name>.wasm`.
+pub fn plugin(name: &str) -> PathBuf {
+    once(&format!("plugins/{name}"), || build(&format!("plugins/{name}"), name, "plugin", "plugins-build", "plugins"))
+}
+
+/// The component of `tests/fixtures/<name>`, at `target/fixtures/<name>.wasm`.
+pub fn fixture(name: &str) -> PathBuf {
+    once(&format!("fixtures/{name}"), || {
+        build(&format!("tests/fixtures/{name}"), name, "release", "fixtures-build", "fixtures")
+    })
+}
+
+/// A file of `tests/fixtures`.
+pub fn fixture_file(path: &str) -> PathBuf {
+    root().join("tests/fixtures").join(path)
+}
+
+/// The workspace's folder, from wherever this file is compiled.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = here.ancestors().find(|folder| folder.join("wit/provider.wit").exists());
+    root.unwrap_or(here).to_owned()
+}
+
+/// Within one process cargo is asked once for each guest.
+fn once(key: &str, build: impl FnOnce() -> PathBuf) -> PathBuf {
+    static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut built = BUILT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    built.entry(key.to_owned()).or_insert_with(build).clone()
+}
+
+#[allow(clippy::panic, reason = "a test without its guest cannot go on, and this is what its output should say")]
+fn build(package: &str, name: &str, profile: &str, build_dir: &str, out_dir: &str) -> PathBuf {
+    try_build(package, name, profile, build_dir, out_dir)
+        .unwrap_or_else(|problem| panic!("unable to build the guest {package}: {problem}"))
+}
+
+fn try_build(package: &str, name: &str, profile: &str, build_dir: &str, out_dir: &str) -> Result<PathBuf, String> {
+    let target = root().join("target");
+    let (build_dir, out_dir) = (target.join(build_dir), target.join(out_dir));
+    let io = |error: std::io::Error| error.to_string();
+    fs::create_dir_all(&build_dir).map_err(io)?;
+    fs::create_dir_all(&out_dir).map_err(io)?;
+    let lock = File::create(build_dir.join(".guests.lock")).map_err(io)?;
+    lock.lock().map_err(io)?;
+
+    let manifest = root().join(package).join("Cargo.toml");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--lib", "--target", TARGET, "--profile", profile, "--message-format", "short"]);
+    cargo.arg("--manifest-path").arg(&manifest).arg("--target-dir").arg(&build_dir);
+    // Meant for the host that runs the tests.
+    for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
+        cargo.env_remove(name);
+    }
+    let output = cargo.output().map_err(|error| format!("unable to run cargo: {error}"))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let missing = text.contains("can't find crate for `core`") || text.contains("can't find crate for `std`");
+        let hint = if missing { format!("\nadd the target: rustup target add {TARGET}") } else { String::new() };
+        return Err(format!("{text}{hint}"));
+    }
+
+    let built = build_dir.join(TARGET).join(profile).join(artifact(&manifest).map_err(io)?);
+    let (draft, done) = (out_dir.join(format!(".{name}.{}", std::process::id())), out_dir.join(format!("{name}.wasm")));
+    fs::copy(&built, &draft).map_err(|error| format!("{}: {error}", built.display()))?;
+    fs::rename(&draft, &done).map_err(io)?;
+    Ok(done)
+}
+
+/// The file that cargo makes of a manifest: named for the library, or else for the package.
+fn artifact(manifest: &Path) -> std::io::Result<String> {
+    let text = fs::read_to_string(manifest)?;
+    let mut section = "";
+    let (mut package, mut library) = (None, None);
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+        } else if let Some(name) = line.strip_prefix("name").and_then(|rest| rest.trim_start().strip_prefix('=')) {
+            let name = name.trim().trim_matches('"').to_owned();
+            match section {
+                "[package]" => package = Some(name),
+                "[lib]" => library = Some(name),
+                _ => {}
+            }
+        }
+    }
+    let name = library.or(package).ok_or_else(|| std::io::Error::other("the manifest names no package"))?;
+    Ok(format!("{}.wasm", name.replace('-', "_")))
+}
