@@ -69,24 +69,17 @@ impl Settings {
     /// Reads a ClusterConfiguration in Cluster API's spelling.
     pub fn of(configuration: &Map<String, Value>) -> Settings {
         // RSA only on demand: its keys would be the dearest part of a cluster.
-        let algorithm = match configuration
-            .get("encryptionAlgorithm")
-            .and_then(Value::as_str)
-        {
+        let algorithm = match configuration.get("encryptionAlgorithm").and_then(Value::as_str) {
             Some("ECDSA-P384") => Algorithm::EcdsaP384,
             Some("RSA-2048") => Algorithm::Rsa2048,
             Some("RSA-3072") => Algorithm::Rsa3072,
             Some("RSA-4096") => Algorithm::Rsa4096,
             _ => Algorithm::EcdsaP256,
         };
-        let days = configuration
-            .get("caCertificateValidityPeriodDays")
-            .and_then(Value::as_u64);
+        let days = configuration.get("caCertificateValidityPeriodDays").and_then(Value::as_u64);
         Settings {
             algorithm,
-            ca_days: days
-                .and_then(|days| u32::try_from(days).ok())
-                .unwrap_or(CA_DAYS),
+            ca_days: days.and_then(|days| u32::try_from(days).ok()).unwrap_or(CA_DAYS),
             external_etcd: configuration
                 .get("etcd")
                 .and_then(|etcd| etcd.get("external"))
@@ -96,12 +89,7 @@ impl Settings {
 
     /// The pairs that a control-plane machine needs.
     pub fn needed(self) -> Vec<Purpose> {
-        let mut needed = vec![
-            Purpose::ClusterCa,
-            Purpose::EtcdCa,
-            Purpose::FrontProxyCa,
-            Purpose::ServiceAccount,
-        ];
+        let mut needed = vec![Purpose::ClusterCa, Purpose::EtcdCa, Purpose::FrontProxyCa, Purpose::ServiceAccount];
         if self.external_etcd {
             needed.push(Purpose::EtcdClient);
         }
@@ -122,11 +110,7 @@ pub struct Certificates {
 
 impl Certificates {
     /// Reads the pairs that `settings` need; a Secret without its key is `invalid`.
-    pub fn read(
-        host: &dyn Host,
-        cluster: &str,
-        settings: Settings,
-    ) -> Result<Certificates, Problem> {
+    pub fn read(host: &dyn Host, cluster: &str, settings: Settings) -> Result<Certificates, Problem> {
         let mut certificates = Certificates::default();
         for purpose in settings.needed() {
             let name = purpose.secret_name(cluster);
@@ -137,9 +121,7 @@ impl Certificates {
             let key = match text(host, &name, "tls.key")? {
                 Some(key) => key,
                 // The authority of an etcd elsewhere only verifies.
-                None if settings.is_the_users(purpose) && purpose == Purpose::EtcdCa => {
-                    String::new()
-                }
+                None if settings.is_the_users(purpose) && purpose == Purpose::EtcdCa => String::new(),
                 None => {
                     return Err(Problem::invalid(
                         "KeyMissing",
@@ -147,23 +129,14 @@ impl Certificates {
                     ));
                 }
             };
-            certificates.found.push((
-                purpose,
-                Pair {
-                    certificate_pem: certificate,
-                    key_pem: key,
-                },
-            ));
+            certificates.found.push((purpose, Pair { certificate_pem: certificate, key_pem: key }));
         }
         Ok(certificates)
     }
 
     /// The pair for a purpose.
     pub fn get(&self, purpose: Purpose) -> Option<&Pair> {
-        self.found
-            .iter()
-            .find(|(known, _)| *known == purpose)
-            .map(|(_, pair)| pair)
+        self.found.iter().find(|(known, _)| *known == purpose).map(|(_, pair)| pair)
     }
 
     /// All pairs that were found.
@@ -178,11 +151,7 @@ impl Certificates {
 
     /// Names of the Secrets that are missing, for people.
     pub fn missing_names(&self, cluster: &str) -> String {
-        self.missing
-            .iter()
-            .map(|purpose| purpose.secret_name(cluster))
-            .collect::<Vec<_>>()
-            .join(", ")
+        self.missing.iter().map(|purpose| purpose.secret_name(cluster)).collect::<Vec<_>>().join(", ")
     }
 
     /// Asks for the missing pairs to be created, except those that only the user can supply.
@@ -193,25 +162,11 @@ impl Certificates {
         settings: Settings,
         owner: &Value,
     ) -> Result<(), Refused> {
-        for purpose in self
-            .missing
-            .iter()
-            .copied()
-            .filter(|purpose| !settings.is_the_users(*purpose))
-        {
+        for purpose in self.missing.iter().copied().filter(|purpose| !settings.is_the_users(*purpose)) {
             let pair = new_pair(cx.host, purpose, settings)?;
-            let data = [
-                ("tls.crt", pair.certificate_pem.as_bytes()),
-                ("tls.key", pair.key_pem.as_bytes()),
-            ];
-            let object = secret(
-                (namespace, cluster),
-                &purpose.secret_name(cluster),
-                owner,
-                &data,
-            );
-            cx.out
-                .create(purpose.secret_name("create"), Place::Management, object);
+            let data = [("tls.crt", pair.certificate_pem.as_bytes()), ("tls.key", pair.key_pem.as_bytes())];
+            let object = secret((namespace, cluster), &purpose.secret_name(cluster), owner, &data);
+            cx.out.create(purpose.secret_name("create"), Place::Management, object);
             // Another pass may have been first: only what is read back counts.
             cx.out.wake_when_applied();
         }
@@ -222,25 +177,15 @@ impl Certificates {
 fn new_pair(host: &dyn Host, purpose: Purpose, settings: Settings) -> Result<Pair, Refused> {
     if purpose == Purpose::ServiceAccount {
         let (public, private) = host.new_signing_key(settings.algorithm)?;
-        return Ok(Pair {
-            certificate_pem: public,
-            key_pem: private,
-        });
+        return Ok(Pair { certificate_pem: public, key_pem: private });
     }
     host.new_authority(purpose.common_name(), settings.algorithm, settings.ca_days)
 }
 
 /// A Secret of the kind that Cluster API reads.
-pub fn secret(
-    (namespace, cluster): (&str, &str),
-    name: &str,
-    owner: &Value,
-    data: &[(&str, &[u8])],
-) -> Value {
-    let data: Map<String, Value> = data
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), json!(STANDARD.encode(value))))
-        .collect();
+pub fn secret((namespace, cluster): (&str, &str), name: &str, owner: &Value, data: &[(&str, &[u8])]) -> Value {
+    let data: Map<String, Value> =
+        data.iter().map(|(key, value)| ((*key).to_owned(), json!(STANDARD.encode(value)))).collect();
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -253,57 +198,25 @@ pub fn secret(
 }
 
 fn text(host: &dyn Host, secret: &str, key: &str) -> Result<Option<String>, Problem> {
-    let Some(bytes) = host
-        .secret(secret, key)
-        .optional()?
-        .filter(|bytes| !bytes.is_empty())
-    else {
+    let Some(bytes) = host.secret(secret, key).optional()?.filter(|bytes| !bytes.is_empty()) else {
         return Ok(None);
     };
     let text = String::from_utf8(bytes);
-    text.map(Some).map_err(|_| {
-        Problem::invalid(
-            "NotPem",
-            format!("{key} of Secret {secret} is not PEM text"),
-        )
-    })
+    text.map(Some).map_err(|_| Problem::invalid("NotPem", format!("{key} of Secret {secret} is not PEM text")))
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
 
     #[test]
     fn keys_are_ecdsa_unless_the_user_asks_for_another_algorithm() {
         for (what, configuration, algorithm, ca_days, external_etcd) in [
             ("nothing said", json!({}), Algorithm::EcdsaP256, 3650, false),
-            (
-                "RSA asked for",
-                json!({"encryptionAlgorithm": "RSA-2048"}),
-                Algorithm::Rsa2048,
-                3650,
-                false,
-            ),
-            (
-                "a shorter validity",
-                json!({"caCertificateValidityPeriodDays": 30}),
-                Algorithm::EcdsaP256,
-                30,
-                false,
-            ),
-            (
-                "external etcd",
-                json!({"etcd": {"external": {"endpoints": []}}}),
-                Algorithm::EcdsaP256,
-                3650,
-                true,
-            ),
+            ("RSA asked for", json!({"encryptionAlgorithm": "RSA-2048"}), Algorithm::Rsa2048, 3650, false),
+            ("a shorter validity", json!({"caCertificateValidityPeriodDays": 30}), Algorithm::EcdsaP256, 30, false),
+            ("external etcd", json!({"etcd": {"external": {"endpoints": []}}}), Algorithm::EcdsaP256, 3650, true),
             (
                 "malformed fields",
                 json!({"etcd": 1, "encryptionAlgorithm": 7, "caCertificateValidityPeriodDays": -1}),
@@ -313,15 +226,7 @@ mod tests {
             ),
         ] {
             let settings = Settings::of(configuration.as_object().unwrap());
-            assert_eq!(
-                settings,
-                Settings {
-                    algorithm,
-                    ca_days,
-                    external_etcd
-                },
-                "{what}"
-            );
+            assert_eq!(settings, Settings { algorithm, ca_days, external_etcd }, "{what}");
         }
     }
 }

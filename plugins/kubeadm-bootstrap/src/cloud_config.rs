@@ -30,11 +30,7 @@ pub struct WriteFile {
 
 impl WriteFile {
     /// A file of root's.
-    pub fn of_root(
-        path: impl Into<String>,
-        permissions: &str,
-        content: impl Into<String>,
-    ) -> WriteFile {
+    pub fn of_root(path: impl Into<String>, permissions: &str, content: impl Into<String>) -> WriteFile {
         WriteFile {
             path: path.into(),
             permissions: permissions.into(),
@@ -45,20 +41,13 @@ impl WriteFile {
 
     /// What is below /run is gone after a reboot; this one makes the sentinel's directory without a shell.
     pub fn placeholder() -> WriteFile {
-        WriteFile::of_root(
-            "/run/cluster-api/placeholder",
-            "0640",
-            "Makes the directory for the sentinel file.\n",
-        )
+        WriteFile::of_root("/run/cluster-api/placeholder", "0640", "Makes the directory for the sentinel file.\n")
     }
 }
 
 /// Everything that a machine does at its first boot.
 #[derive(Clone, Debug, Default)]
-#[allow(
-    missing_docs,
-    reason = "the names are cloud-init's, or those of KubeadmConfig"
-)]
+#[allow(missing_docs, reason = "the names are cloud-init's, or those of KubeadmConfig")]
 pub struct CloudConfig<'a> {
     pub boot_commands: &'a [String],
     pub disk_setup: Option<&'a DiskSetup>,
@@ -75,34 +64,15 @@ impl CloudConfig<'_> {
         let mut out = String::from("## template: jinja\n#cloud-config\n");
         section(&mut out, "bootcmd", json!(self.boot_commands));
         if let Some(disks) = self.disk_setup {
-            section(
-                &mut out,
-                "disk_setup",
-                Value::Object(disks.partitions.iter().map(disk).collect()),
-            );
-            section(
-                &mut out,
-                "fs_setup",
-                disks.filesystems.iter().map(filesystem).collect(),
-            );
+            section(&mut out, "disk_setup", Value::Object(disks.partitions.iter().map(disk).collect()));
+            section(&mut out, "fs_setup", disks.filesystems.iter().map(filesystem).collect());
         }
         section(&mut out, "mounts", json!(self.mounts));
         if let Some(ntp) = self.ntp {
-            section(
-                &mut out,
-                "ntp",
-                fields([
-                    ("enabled", json!(ntp.enabled)),
-                    ("servers", json!(ntp.servers)),
-                ]),
-            );
+            section(&mut out, "ntp", fields([("enabled", json!(ntp.enabled)), ("servers", json!(ntp.servers))]));
         }
         section(&mut out, "users", self.users.iter().map(user).collect());
-        section(
-            &mut out,
-            "write_files",
-            self.files.iter().map(file).collect(),
-        );
+        section(&mut out, "write_files", self.files.iter().map(file).collect());
         section(&mut out, "runcmd", json!(self.run_commands));
         out
     }
@@ -110,9 +80,7 @@ impl CloudConfig<'_> {
 
 /// The kubeadm command of a machine: `kubeadm init --config F --v 5 && …`.
 pub fn kubeadm(command: &str, config: &str, verbosity: Option<i64>) -> String {
-    let verbosity = verbosity
-        .map(|level| format!("--v {level}"))
-        .unwrap_or_default();
+    let verbosity = verbosity.map(|level| format!("--v {level}")).unwrap_or_default();
     format!("kubeadm {command} --config {config} {verbosity} && echo success > {SENTINEL}")
 }
 
@@ -125,13 +93,7 @@ fn section(out: &mut String, name: &str, value: Value) {
 
 /// A map of the fields that say something.
 fn fields<const N: usize>(fields: [(&str, Value); N]) -> Value {
-    Value::Object(
-        fields
-            .into_iter()
-            .filter(|(_, value)| !is_empty(value))
-            .map(|(k, v)| (k.to_owned(), v))
-            .collect(),
-    )
+    Value::Object(fields.into_iter().filter(|(_, value)| !is_empty(value)).map(|(k, v)| (k.to_owned(), v)).collect())
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -147,24 +109,10 @@ fn is_empty(value: &Value) -> bool {
 fn file(file: &WriteFile) -> Value {
     let mut written = fields([
         ("path", json!(file.path)),
-        (
-            "owner",
-            json!(if file.owner.is_empty() {
-                "root:root"
-            } else {
-                &file.owner
-            }),
-        ),
+        ("owner", json!(if file.owner.is_empty() { "root:root" } else { &file.owner })),
         ("permissions", json!(file.permissions)),
         ("encoding", json!(file.encoding)),
-        (
-            "append",
-            if file.append {
-                Value::Bool(true)
-            } else {
-                Value::Null
-            },
-        ),
+        ("append", if file.append { Value::Bool(true) } else { Value::Null }),
     ]);
     written["content"] = json!(file.content);
     written
@@ -190,11 +138,7 @@ fn disk(partition: &Partition) -> (String, Value) {
     let table = partition.table_type.as_deref();
     let layout = match partition.layout {
         Some(whole) => Value::Bool(whole),
-        None => partition
-            .disk_layout
-            .iter()
-            .map(|part| share(part, table))
-            .collect(),
+        None => partition.disk_layout.iter().map(|part| share(part, table)).collect(),
     };
     let value = fields([
         ("layout", layout),
@@ -279,12 +223,7 @@ fn filesystem(filesystem: &Filesystem) -> Value {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
     use crate::config::ConfigSpec;
 
@@ -316,10 +255,7 @@ mod tests {
             run_commands: vec![kubeadm("init", "/run/k.yaml", Some(5))],
         }
         .render();
-        assert!(
-            rendered.starts_with("## template: jinja\n#cloud-config\n\nbootcmd:\n"),
-            "{rendered}"
-        );
+        assert!(rendered.starts_with("## template: jinja\n#cloud-config\n\nbootcmd:\n"), "{rendered}");
         let read: Value = serde_saphyr::from_str(&rendered).unwrap();
         assert_eq!(
             read,
@@ -338,10 +274,7 @@ mod tests {
 
     #[test]
     fn what_was_not_asked_for_takes_no_section() {
-        assert_eq!(
-            CloudConfig::default().render(),
-            "## template: jinja\n#cloud-config\n"
-        );
+        assert_eq!(CloudConfig::default().render(), "## template: jinja\n#cloud-config\n");
     }
 
     #[test]

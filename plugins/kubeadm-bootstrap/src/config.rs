@@ -168,14 +168,11 @@ pub struct Config {
 impl Config {
     /// Reads a KubeadmConfig; a spec of the wrong shape is `invalid`.
     pub fn read(object: &Value) -> Result<Config, Problem> {
-        let created = object
-            .pointer("/status/initialization/dataSecretCreated")
-            .and_then(Value::as_bool);
+        let created = object.pointer("/status/initialization/dataSecretCreated").and_then(Value::as_bool);
         Ok(Config {
             name: object::name(object).to_owned(),
             namespace: object::namespace(object).to_owned(),
-            has_data: created == Some(true)
-                || !object::text(object, "/status/dataSecretName").is_empty(),
+            has_data: created == Some(true) || !object::text(object, "/status/dataSecretName").is_empty(),
             spec: part(object, "/spec")?,
         })
     }
@@ -232,8 +229,7 @@ impl Cluster {
             name: object::name(object).to_owned(),
             namespace: object::namespace(object).to_owned(),
             uid: object::uid(object).to_owned(),
-            has_control_plane_provider: !object::text(object, "/spec/controlPlaneRef/name")
-                .is_empty(),
+            has_control_plane_provider: !object::text(object, "/spec/controlPlaneRef/name").is_empty(),
             initialized: object
                 .pointer("/status/initialization/controlPlaneInitialized")
                 .and_then(Value::as_bool)
@@ -251,10 +247,7 @@ impl Cluster {
 
 fn endpoint(cluster: &Value) -> Option<String> {
     let host = object::text(cluster, "/spec/controlPlaneEndpoint/host");
-    let port = cluster
-        .pointer("/spec/controlPlaneEndpoint/port")
-        .and_then(Value::as_u64)
-        .filter(|port| *port > 0)?;
+    let port = cluster.pointer("/spec/controlPlaneEndpoint/port").and_then(Value::as_u64).filter(|port| *port > 0)?;
     match host {
         "" => None,
         host if host.contains(':') && !host.starts_with('[') => Some(format!("[{host}]:{port}")),
@@ -264,26 +257,13 @@ fn endpoint(cluster: &Value) -> Option<String> {
 
 fn networking(cluster: &Value) -> Map<String, Value> {
     let blocks = |pointer: &str| -> String {
-        let list = cluster
-            .pointer(pointer)
-            .and_then(Value::as_array)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        list.iter()
-            .filter_map(Value::as_str)
-            .collect::<Vec<_>>()
-            .join(",")
+        let list = cluster.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",")
     };
     [
-        (
-            "dnsDomain",
-            object::text(cluster, "/spec/clusterNetwork/serviceDomain").to_owned(),
-        ),
+        ("dnsDomain", object::text(cluster, "/spec/clusterNetwork/serviceDomain").to_owned()),
         ("podSubnet", blocks("/spec/clusterNetwork/pods/cidrBlocks")),
-        (
-            "serviceSubnet",
-            blocks("/spec/clusterNetwork/services/cidrBlocks"),
-        ),
+        ("serviceSubnet", blocks("/spec/clusterNetwork/services/cidrBlocks")),
     ]
     .into_iter()
     .filter(|(_, text)| !text.is_empty())
@@ -302,10 +282,7 @@ fn part<T: DeserializeOwned + Default>(object: &Value, pointer: &str) -> Result<
         return Ok(T::default());
     }
     let invalid = |error: &dyn std::fmt::Display| {
-        Problem::invalid(
-            "InvalidConfiguration",
-            format!("{} is not as it should be: {error}", &pointer[1..]),
-        )
+        Problem::invalid("InvalidConfiguration", format!("{} is not as it should be: {error}", &pointer[1..]))
     };
     // A list would be read as the fields in their order.
     if !value.is_object() {

@@ -23,9 +23,7 @@ pub enum Plan {
 pub fn wants_ca(given: &Map<String, Value>) -> bool {
     match given.get("file") {
         Some(file) => file.get("kubeConfig").is_some_and(Value::is_object),
-        None => given
-            .get("bootstrapToken")
-            .is_none_or(|token| !has(token, "caCertHashes") && !is_unsafe(token)),
+        None => given.get("bootstrapToken").is_none_or(|token| !has(token, "caCertHashes") && !is_unsafe(token)),
     }
 }
 
@@ -39,10 +37,7 @@ pub fn decide(
     if given.contains_key("file") {
         return Plan::Complete;
     }
-    let known = given
-        .get("bootstrapToken")
-        .cloned()
-        .unwrap_or_else(|| json!({}));
+    let known = given.get("bootstrapToken").cloned().unwrap_or_else(|| json!({}));
     let mut token = known.as_object().cloned().unwrap_or_default();
     if !has(&known, "apiServerEndpoint") {
         token.insert("apiServerEndpoint".into(), json!(endpoint));
@@ -53,11 +48,7 @@ pub fn decide(
     if let Some(hash) = ca_hash.filter(|_| !has(&known, "caCertHashes") && !is_unsafe(&known)) {
         token.insert("caCertHashes".into(), json!([hash]));
     }
-    if known.as_object() == Some(&token) {
-        Plan::Complete
-    } else {
-        Plan::Persist(token)
-    }
+    if known.as_object() == Some(&token) { Plan::Complete } else { Plan::Persist(token) }
 }
 
 /// The token of a `discovery`, if it uses one.
@@ -65,11 +56,7 @@ pub fn token(given: &Map<String, Value>) -> Option<&str> {
     if given.contains_key("file") {
         return None;
     }
-    given
-        .get("bootstrapToken")?
-        .get("token")?
-        .as_str()
-        .filter(|token| !token.is_empty())
+    given.get("bootstrapToken")?.get("token")?.as_str().filter(|token| !token.is_empty())
 }
 
 fn has(token: &Value, key: &str) -> bool {
@@ -81,10 +68,7 @@ fn has(token: &Value, key: &str) -> bool {
 }
 
 fn is_unsafe(token: &Value) -> bool {
-    token
-        .get("unsafeSkipCAVerification")
-        .and_then(Value::as_bool)
-        .unwrap_or_default()
+    token.get("unsafeSkipCAVerification").and_then(Value::as_bool).unwrap_or_default()
 }
 
 /// The kubeconfig of a file discovery, where the user described it instead of placing the file himself.
@@ -117,10 +101,7 @@ pub fn kubeconfig(
     let cluster = present([
         ("server", json!(server)),
         ("certificate-authority-data", json!(authority)),
-        (
-            "insecure-skip-tls-verify",
-            at(wanted, "/cluster/insecureSkipTLSVerify"),
-        ),
+        ("insecure-skip-tls-verify", at(wanted, "/cluster/insecureSkipTLSVerify")),
         ("proxy-url", at(wanted, "/cluster/proxyURL")),
         ("tls-server-name", at(wanted, "/cluster/tlsServerName")),
     ]);
@@ -142,10 +123,7 @@ pub fn kubeconfig(
             ])
         }
     };
-    let user = present([
-        ("auth-provider", at(wanted, "/user/authProvider")),
-        ("exec", exec),
-    ]);
+    let user = present([("auth-provider", at(wanted, "/user/authProvider")), ("exec", exec)]);
     let document = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -154,11 +132,7 @@ pub fn kubeconfig(
         "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
         "current-context": "default",
     });
-    Ok(Some(WriteFile::of_root(
-        path,
-        "0640",
-        yaml::document(&document),
-    )))
+    Ok(Some(WriteFile::of_root(path, "0640", yaml::document(&document))))
 }
 
 fn at(value: &Value, pointer: &str) -> Value {
@@ -166,44 +140,26 @@ fn at(value: &Value, pointer: &str) -> Value {
 }
 
 fn present<const N: usize>(fields: [(&str, Value); N]) -> Value {
-    let kept = fields
-        .into_iter()
-        .filter(|(_, value)| !value.is_null() && value.as_str() != Some(""));
+    let kept = fields.into_iter().filter(|(_, value)| !value.is_null() && value.as_str() != Some(""));
     Value::Object(kept.map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
 
     #[test]
     fn discovery_is_completed_once_and_what_the_user_gave_is_respected() {
-        let full =
-            json!({"token": "new", "apiServerEndpoint": "e:6443", "caCertHashes": ["sha256:h"]});
+        let full = json!({"token": "new", "apiServerEndpoint": "e:6443", "caCertHashes": ["sha256:h"]});
         for (what, given, persisted) in [
             ("nothing given", json!({}), Some(full.clone())),
-            (
-                "an empty token",
-                json!({"bootstrapToken": {"token": ""}}),
-                Some(full.clone()),
-            ),
-            (
-                "what an earlier pass persisted",
-                json!({"bootstrapToken": full}),
-                None,
-            ),
+            ("an empty token", json!({"bootstrapToken": {"token": ""}}), Some(full.clone())),
+            ("what an earlier pass persisted", json!({"bootstrapToken": full}), None),
             (
                 "the user's endpoint",
                 json!({"bootstrapToken": {"apiServerEndpoint": "mine:1"}}),
-                Some(
-                    json!({"token": "new", "apiServerEndpoint": "mine:1", "caCertHashes": ["sha256:h"]}),
-                ),
+                Some(json!({"token": "new", "apiServerEndpoint": "mine:1", "caCertHashes": ["sha256:h"]})),
             ),
             (
                 "the user's token",
@@ -213,31 +169,21 @@ mod tests {
             (
                 "no verification wanted",
                 json!({"bootstrapToken": {"unsafeSkipCAVerification": true}}),
-                Some(
-                    json!({"token": "new", "apiServerEndpoint": "e:6443", "unsafeSkipCAVerification": true}),
-                ),
+                Some(json!({"token": "new", "apiServerEndpoint": "e:6443", "unsafeSkipCAVerification": true})),
             ),
             ("a file", json!({"file": {"kubeConfigPath": "/k"}}), None),
         ] {
             let given = given.as_object().unwrap();
             let hash = wants_ca(given).then_some("sha256:h");
-            let expected = persisted.map_or(Plan::Complete, |token| {
-                Plan::Persist(token.as_object().unwrap().clone())
-            });
-            assert_eq!(
-                decide(given, "e:6443", hash, || "new".into()),
-                expected,
-                "{what}"
-            );
+            let expected = persisted.map_or(Plan::Complete, |token| Plan::Persist(token.as_object().unwrap().clone()));
+            assert_eq!(decide(given, "e:6443", hash, || "new".into()), expected, "{what}");
         }
     }
 
     #[test]
     fn a_described_kubeconfig_becomes_a_file_with_the_clusters_own_endpoint_and_ca() {
         let given = json!({"file": {"kubeConfigPath": "/k", "kubeConfig": {"user": {"exec": {"command": "login", "args": ["a"]}}}}});
-        let file = kubeconfig(given.as_object().unwrap(), "e:6443", Some("pem"))
-            .unwrap()
-            .unwrap();
+        let file = kubeconfig(given.as_object().unwrap(), "e:6443", Some("pem")).unwrap().unwrap();
         let read: Value = serde_saphyr::from_str(&file.content).unwrap();
         assert_eq!(
             read["clusters"][0]["cluster"],
@@ -248,14 +194,7 @@ mod tests {
             json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "login", "args": ["a"], "interactiveMode": "Never"})
         );
         assert_eq!(
-            kubeconfig(
-                json!({"file": {"kubeConfigPath": "/k"}})
-                    .as_object()
-                    .unwrap(),
-                "e",
-                None
-            )
-            .unwrap(),
+            kubeconfig(json!({"file": {"kubeConfigPath": "/k"}}).as_object().unwrap(), "e", None).unwrap(),
             None
         );
     }

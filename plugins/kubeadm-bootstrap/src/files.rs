@@ -21,10 +21,7 @@ pub fn users(host: &dyn Host, spec: &ConfigSpec) -> Result<Vec<User>, Problem> {
         if let Some(from) = user.passwd_from.take() {
             let password = secret(host, &from, &format!("the password of user {}", user.name))?;
             user.passwd = Some(String::from_utf8(password).map_err(|_| {
-                Problem::invalid(
-                    "InvalidPassword",
-                    format!("the password hash of user {} is not text", user.name),
-                )
+                Problem::invalid("InvalidPassword", format!("the password hash of user {} is not text", user.name))
             })?);
         }
         Ok(user)
@@ -36,10 +33,7 @@ fn one(host: &dyn Host, file: &File) -> Result<WriteFile, Problem> {
     if !matches!(file.content_format.as_str(), "" | "Raw") {
         return Err(Problem::invalid(
             "UnsupportedContentFormat",
-            format!(
-                "contentFormat {} of file {} is not supported yet; use Raw",
-                file.content_format, file.path
-            ),
+            format!("contentFormat {} of file {} is not supported yet; use Raw", file.content_format, file.path),
         ));
     }
     let mut encoding = file.encoding.clone();
@@ -71,22 +65,16 @@ fn one(host: &dyn Host, file: &File) -> Result<WriteFile, Problem> {
 
 fn secret(host: &dyn Host, from: &ContentFrom, what: &str) -> Result<Vec<u8>, Problem> {
     let (name, key) = (&from.secret.name, &from.secret.key);
-    host.secret(name, key).optional()?.ok_or_else(|| {
-        Problem::waiting(
-            "SecretNotFound",
-            format!("{what} waits for key {key} of Secret {name}"),
-        )
-    })
+    host.secret(name, key)
+        .optional()?
+        .ok_or_else(|| Problem::waiting("SecretNotFound", format!("{what} waits for key {key} of Secret {name}")))
 }
 
 /// The certificates of a control-plane machine, where its kubeadm looks for them.
 pub fn of_certificates(certificates: &Certificates, spec: &ConfigSpec) -> Vec<WriteFile> {
     let dir = kubeadm::certificates_dir(spec).trim_end_matches('/');
     let external = |key: &str| {
-        let etcd = spec
-            .cluster_configuration
-            .get("etcd")
-            .and_then(|etcd| etcd.get("external"));
+        let etcd = spec.cluster_configuration.get("etcd").and_then(|etcd| etcd.get("external"));
         etcd.and_then(|external| external.get(key))
             .and_then(Value::as_str)
             .filter(|path| !path.is_empty())
@@ -96,14 +84,10 @@ pub fn of_certificates(certificates: &Certificates, spec: &ConfigSpec) -> Vec<Wr
     for (purpose, pair) in certificates.iter() {
         let (certificate, key) = match purpose {
             Purpose::ClusterCa => (format!("{dir}/ca.crt"), format!("{dir}/ca.key")),
-            Purpose::EtcdCa => (
-                external("caFile").unwrap_or_else(|| format!("{dir}/etcd/ca.crt")),
-                format!("{dir}/etcd/ca.key"),
-            ),
-            Purpose::FrontProxyCa => (
-                format!("{dir}/front-proxy-ca.crt"),
-                format!("{dir}/front-proxy-ca.key"),
-            ),
+            Purpose::EtcdCa => {
+                (external("caFile").unwrap_or_else(|| format!("{dir}/etcd/ca.crt")), format!("{dir}/etcd/ca.key"))
+            }
+            Purpose::FrontProxyCa => (format!("{dir}/front-proxy-ca.crt"), format!("{dir}/front-proxy-ca.key")),
             Purpose::ServiceAccount => (format!("{dir}/sa.pub"), format!("{dir}/sa.key")),
             Purpose::EtcdClient => (
                 external("certFile").unwrap_or_else(|| format!("{dir}/apiserver-etcd-client.crt")),
@@ -111,13 +95,8 @@ pub fn of_certificates(certificates: &Certificates, spec: &ConfigSpec) -> Vec<Wr
             ),
         };
         // The authority of an etcd elsewhere stays without its key, even when the Secret has one.
-        let with_key = !(purpose == Purpose::EtcdCa && external("caFile").is_some())
-            && !pair.key_pem.is_empty();
-        files.push(WriteFile::of_root(
-            certificate,
-            "0640",
-            &*pair.certificate_pem,
-        ));
+        let with_key = !(purpose == Purpose::EtcdCa && external("caFile").is_some()) && !pair.key_pem.is_empty();
+        files.push(WriteFile::of_root(certificate, "0640", &*pair.certificate_pem));
         if with_key {
             files.push(WriteFile::of_root(key, "0600", &*pair.key_pem));
         }
@@ -127,12 +106,7 @@ pub fn of_certificates(certificates: &Certificates, spec: &ConfigSpec) -> Vec<Wr
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
     use crate::certificates::Settings;
     use capwasm_sdk::Fault;
@@ -145,75 +119,45 @@ mod tests {
 
     #[test]
     fn content_comes_from_secrets_and_binary_content_is_encoded() {
-        let host =
-            TestHost::new()
-                .secret("s", "text", "hello")
-                .secret("s", "binary", vec![0xff, 0xfe]);
+        let host = TestHost::new().secret("s", "text", "hello").secret("s", "binary", vec![0xff, 0xfe]);
         let from = |key: &str, encoding: &str| json!({"path": "/f", "encoding": encoding, "contentFrom": {"secret": {"name": "s", "key": key}}});
         for (what, file, encoding, content) in [
             ("inline", json!({"path": "/f", "content": "x"}), "", "x"),
             ("text of a Secret", from("text", ""), "", "hello"),
             ("binary of a Secret", from("binary", ""), "base64", "//4="),
-            (
-                "zipped binary of a Secret",
-                from("binary", "gzip"),
-                "gzip+base64",
-                "//4=",
-            ),
+            ("zipped binary of a Secret", from("binary", "gzip"), "gzip+base64", "//4="),
         ] {
             let files = of_user(&host, &spec(json!({"files": [file]}))).unwrap();
-            assert_eq!(
-                (files[0].encoding.as_str(), files[0].content.as_str()),
-                (encoding, content),
-                "{what}"
-            );
+            assert_eq!((files[0].encoding.as_str(), files[0].content.as_str()), (encoding, content), "{what}");
         }
-        let user = &users(&host, &spec(json!({"users": [{"name": "u", "passwdFrom": {"secret": {"name": "s", "key": "text"}}}]}))).unwrap()[0];
+        let user = &users(
+            &host,
+            &spec(json!({"users": [{"name": "u", "passwdFrom": {"secret": {"name": "s", "key": "text"}}}]})),
+        )
+        .unwrap()[0];
         assert_eq!(user.passwd.as_deref(), Some("hello"));
     }
 
     #[test]
     fn an_absent_secret_is_waited_for_and_a_template_is_refused() {
-        let absent = spec(
-            json!({"files": [{"path": "/f", "contentFrom": {"secret": {"name": "s", "key": "k"}}}]}),
-        );
-        assert_eq!(
-            of_user(&TestHost::new(), &absent).unwrap_err().fault,
-            Fault::Waiting
-        );
+        let absent = spec(json!({"files": [{"path": "/f", "contentFrom": {"secret": {"name": "s", "key": "k"}}}]}));
+        assert_eq!(of_user(&TestHost::new(), &absent).unwrap_err().fault, Fault::Waiting);
         let template = spec(
             json!({"files": [{"path": "/f", "contentFormat": "Template", "content": "{{ .KubernetesVersion }}"}]}),
         );
-        assert_eq!(
-            of_user(&TestHost::new(), &template).unwrap_err().fault,
-            Fault::Invalid
-        );
+        assert_eq!(of_user(&TestHost::new(), &template).unwrap_err().fault, Fault::Invalid);
     }
 
     #[test]
     fn an_external_etcd_has_its_certificates_where_the_user_says() {
         let external = json!({"endpoints": ["https://etcd:2379"], "caFile": "/e/ca.crt", "certFile": "/e/c.crt", "keyFile": "/e/c.key"});
-        let spec = spec(
-            json!({"clusterConfiguration": {"certificatesDir": "/pki/", "etcd": {"external": external}}}),
-        );
+        let spec = spec(json!({"clusterConfiguration": {"certificatesDir": "/pki/", "etcd": {"external": external}}}));
         let mut host = TestHost::new();
-        for name in [
-            "c-ca",
-            "c-etcd",
-            "c-proxy",
-            "c-sa",
-            "c-apiserver-etcd-client",
-        ] {
-            host = host
-                .secret(name, "tls.crt", "crt")
-                .secret(name, "tls.key", "key");
+        for name in ["c-ca", "c-etcd", "c-proxy", "c-sa", "c-apiserver-etcd-client"] {
+            host = host.secret(name, "tls.crt", "crt").secret(name, "tls.key", "key");
         }
-        let certificates =
-            Certificates::read(&host, "c", Settings::of(&spec.cluster_configuration)).unwrap();
-        let paths: Vec<_> = of_certificates(&certificates, &spec)
-            .into_iter()
-            .map(|file| file.path)
-            .collect();
+        let certificates = Certificates::read(&host, "c", Settings::of(&spec.cluster_configuration)).unwrap();
+        let paths: Vec<_> = of_certificates(&certificates, &spec).into_iter().map(|file| file.path).collect();
         assert_eq!(
             paths,
             [

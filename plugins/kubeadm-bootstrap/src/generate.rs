@@ -36,18 +36,12 @@ pub fn generate(cx: &mut Context<'_>, object: &Value) -> Result<Option<Bootstrap
     match result {
         Ok((had_data, data)) => {
             if had_data || data.is_some() {
-                cx.out
-                    .condition(DATA_SECRET_AVAILABLE, Some(true), reason::AVAILABLE, "");
+                cx.out.condition(DATA_SECRET_AVAILABLE, Some(true), reason::AVAILABLE, "");
             }
             Ok(data)
         }
         Err(problem) => {
-            cx.out.condition(
-                DATA_SECRET_AVAILABLE,
-                Some(false),
-                reason::NOT_AVAILABLE,
-                problem.message.clone(),
-            );
+            cx.out.condition(DATA_SECRET_AVAILABLE, Some(false), reason::NOT_AVAILABLE, problem.message.clone());
             Err(problem)
         }
     }
@@ -57,24 +51,13 @@ fn pass(cx: &mut Context<'_>, config: Config) -> Result<Option<BootstrapData>, P
     if !matches!(config.spec.format.as_str(), "" | "cloud-config") {
         return Err(Problem::invalid(
             "UnsupportedFormat",
-            format!(
-                "format {} is not supported yet; use cloud-config",
-                config.spec.format
-            ),
+            format!("format {} is not supported yet; use cloud-config", config.spec.format),
         ));
     }
-    let (Some(machine), Some(cluster)) = (cx.related_one("machine"), cx.related_one("cluster"))
-    else {
-        return Err(Problem::waiting(
-            "WaitingForMachine",
-            "no Machine of a Cluster uses this configuration yet",
-        ));
+    let (Some(machine), Some(cluster)) = (cx.related_one("machine"), cx.related_one("cluster")) else {
+        return Err(Problem::waiting("WaitingForMachine", "no Machine of a Cluster uses this configuration yet"));
     };
-    let subject = Subject {
-        config,
-        machine: Machine::read(&machine),
-        cluster: Cluster::read(&cluster),
-    };
+    let subject = Subject { config, machine: Machine::read(&machine), cluster: Cluster::read(&cluster) };
     match stage(&subject.config, &subject.machine, &subject.cluster) {
         Stage::Settled => Ok(None),
         Stage::KeepToken => keep_token(cx, &subject).map(|()| None),
@@ -89,63 +72,36 @@ fn pass(cx: &mut Context<'_>, config: Config) -> Result<Option<BootstrapData>, P
 
 /// Data of the machine that makes the cluster.
 fn init(cx: &mut Context<'_>, subject: &Subject) -> Result<BootstrapData, Problem> {
-    let Subject {
-        config,
-        machine,
-        cluster,
-    } = subject;
+    let Subject { config, machine, cluster } = subject;
     kubeadm::check_version(&machine.version)?;
     lock::acquire(cx, cluster, machine)?;
     let certificates = certificates(cx, subject)?;
     let mut written = files::of_certificates(&certificates, &config.spec);
     written.extend(files::of_user(cx.host, &config.spec)?);
-    written.push(WriteFile::of_root(
-        INIT_CONFIG,
-        "0640",
-        kubeadm::init(&config.spec, cluster, &machine.version),
-    ));
-    render(
-        cx,
-        config,
-        written,
-        cloud_config::kubeadm("init", INIT_CONFIG, config.spec.verbosity),
-    )
+    written.push(WriteFile::of_root(INIT_CONFIG, "0640", kubeadm::init(&config.spec, cluster, &machine.version)));
+    render(cx, config, written, cloud_config::kubeadm("init", INIT_CONFIG, config.spec.verbosity))
 }
 
 /// Data of a machine that joins an initialized control plane.
 fn join(cx: &mut Context<'_>, subject: &Subject, member: Member) -> Result<BootstrapData, Problem> {
-    let Subject {
-        config,
-        machine,
-        cluster,
-    } = subject;
+    let Subject { config, machine, cluster } = subject;
     kubeadm::check_version(&machine.version)?;
     lock::release(cx, cluster)?;
     let Some(endpoint) = cluster.endpoint.as_deref() else {
-        return Err(Problem::waiting(
-            "WaitingForEndpoint",
-            "the Cluster has no control plane endpoint yet",
-        ));
+        return Err(Problem::waiting("WaitingForEndpoint", "the Cluster has no control plane endpoint yet"));
     };
     let mut written = match member {
         Member::ControlPlane => files::of_certificates(&certificates(cx, subject)?, &config.spec),
         Member::Worker => Vec::new(),
     };
     let discovery = config.discovery();
-    let ca = if discovery::wants_ca(&discovery) {
-        Some(cluster_ca(cx, cluster)?)
-    } else {
-        None
-    };
-    let hash = ca
-        .as_deref()
-        .map(|ca| cx.host.public_key_hash(ca))
-        .transpose()?;
-    match discovery::decide(&discovery, endpoint, hash.as_deref(), || {
-        token::random(cx.host)
-    }) {
+    let ca = if discovery::wants_ca(&discovery) { Some(cluster_ca(cx, cluster)?) } else { None };
+    let hash = ca.as_deref().map(|ca| cx.host.public_key_hash(ca)).transpose()?;
+    match discovery::decide(&discovery, endpoint, hash.as_deref(), || token::random(cx.host)) {
         Plan::Persist(token) => {
-            cx.out.own(json!({"spec": {"joinConfiguration": {"discovery": {"bootstrapToken": token}}}})).wake_when_applied();
+            cx.out
+                .own(json!({"spec": {"joinConfiguration": {"discovery": {"bootstrapToken": token}}}}))
+                .wake_when_applied();
             return Err(Problem::waiting(
                 "PersistingToken",
                 "a bootstrap token is written into the KubeadmConfig before it is used",
@@ -155,22 +111,13 @@ fn join(cx: &mut Context<'_>, subject: &Subject, member: Member) -> Result<Boots
     }
     written.extend(files::of_user(cx.host, &config.spec)?);
     written.extend(discovery::kubeconfig(&discovery, endpoint, ca.as_deref())?);
-    written.push(WriteFile::of_root(
-        JOIN_CONFIG,
-        "0640",
-        kubeadm::join(&config.spec, &discovery, member),
-    ));
+    written.push(WriteFile::of_root(JOIN_CONFIG, "0640", kubeadm::join(&config.spec, &discovery, member)));
     // Last of what may fail, so that no token is let in for data that cannot be made.
     if let Some(token) = discovery::token(&discovery) {
         token::ensure(cx, token)?;
         cx.out.wake_after(token::REFRESH);
     }
-    render(
-        cx,
-        config,
-        written,
-        cloud_config::kubeadm("join", JOIN_CONFIG, config.spec.verbosity),
-    )
+    render(cx, config, written, cloud_config::kubeadm("join", JOIN_CONFIG, config.spec.verbosity))
 }
 
 /// Prolongs the token of a machine that has not joined.
@@ -191,12 +138,8 @@ fn render(
     files.push(WriteFile::placeholder());
     let spec = &config.spec;
     let users = files::users(cx.host, spec)?;
-    let run_commands = spec
-        .pre_kubeadm_commands
-        .iter()
-        .cloned()
-        .chain([kubeadm])
-        .chain(spec.post_kubeadm_commands.iter().cloned());
+    let run_commands =
+        spec.pre_kubeadm_commands.iter().cloned().chain([kubeadm]).chain(spec.post_kubeadm_commands.iter().cloned());
     let document = CloudConfig {
         boot_commands: &spec.boot_commands,
         disk_setup: Some(&spec.disk_setup),
@@ -206,10 +149,7 @@ fn render(
         files,
         run_commands: run_commands.collect(),
     };
-    Ok(BootstrapData {
-        format: Format::CloudConfig,
-        value: document.render().into_bytes(),
-    })
+    Ok(BootstrapData { format: Format::CloudConfig, value: document.render().into_bytes() })
 }
 
 /// All pairs of the control plane, waited for where a provider makes them, made here where nobody else does.
@@ -218,28 +158,14 @@ fn certificates(cx: &mut Context<'_>, subject: &Subject) -> Result<Certificates,
     let settings = Settings::of(&subject.config.spec.cluster_configuration);
     let certificates = Certificates::read(cx.host, &cluster.name, settings)?;
     if certificates.is_complete() {
-        cx.out
-            .condition(CERTIFICATES_AVAILABLE, Some(true), reason::AVAILABLE, "");
+        cx.out.condition(CERTIFICATES_AVAILABLE, Some(true), reason::AVAILABLE, "");
         return Ok(certificates);
     }
-    let missing = format!(
-        "waiting for the Secrets {}",
-        certificates.missing_names(&cluster.name)
-    );
-    cx.out.condition(
-        CERTIFICATES_AVAILABLE,
-        Some(false),
-        reason::NOT_AVAILABLE,
-        missing.clone(),
-    );
+    let missing = format!("waiting for the Secrets {}", certificates.missing_names(&cluster.name));
+    cx.out.condition(CERTIFICATES_AVAILABLE, Some(false), reason::NOT_AVAILABLE, missing.clone());
     // A member that joins must bring what the first one has: new pairs would be another cluster's.
     if !cluster.has_control_plane_provider && !cluster.initialized {
-        certificates.create_missing(
-            cx,
-            (&cluster.namespace, &cluster.name),
-            settings,
-            &cluster.owner(),
-        )?;
+        certificates.create_missing(cx, (&cluster.namespace, &cluster.name), settings, &cluster.owner())?;
     }
     Err(Problem::waiting("WaitingForCertificates", missing))
 }
@@ -249,23 +175,13 @@ fn cluster_ca(cx: &mut Context<'_>, cluster: &Cluster) -> Result<String, Problem
     let name = Purpose::ClusterCa.secret_name(&cluster.name);
     match cx.host.secret(&name, "tls.crt").optional()? {
         Some(pem) => {
-            cx.out
-                .condition(CERTIFICATES_AVAILABLE, Some(true), reason::AVAILABLE, "");
-            String::from_utf8(pem).map_err(|_| {
-                Problem::invalid(
-                    "NotPem",
-                    format!("tls.crt of Secret {name} is not PEM text"),
-                )
-            })
+            cx.out.condition(CERTIFICATES_AVAILABLE, Some(true), reason::AVAILABLE, "");
+            String::from_utf8(pem)
+                .map_err(|_| Problem::invalid("NotPem", format!("tls.crt of Secret {name} is not PEM text")))
         }
         None => {
             let missing = format!("waiting for the Secret {name}");
-            cx.out.condition(
-                CERTIFICATES_AVAILABLE,
-                Some(false),
-                reason::NOT_AVAILABLE,
-                missing.clone(),
-            );
+            cx.out.condition(CERTIFICATES_AVAILABLE, Some(false), reason::NOT_AVAILABLE, missing.clone());
             Err(Problem::waiting("WaitingForCertificates", missing))
         }
     }
@@ -274,11 +190,6 @@ fn cluster_ca(cx: &mut Context<'_>, cluster: &Cluster) -> Result<String, Problem
 impl Config {
     /// `spec.joinConfiguration.discovery`.
     pub fn discovery(&self) -> Map<String, Value> {
-        self.spec
-            .join_configuration
-            .get("discovery")
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default()
+        self.spec.join_configuration.get("discovery").and_then(Value::as_object).cloned().unwrap_or_default()
     }
 }

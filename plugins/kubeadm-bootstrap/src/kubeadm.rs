@@ -23,10 +23,7 @@ pub fn check_version(version: &str) -> Result<(), Problem> {
     if version.is_empty() {
         return Ok(());
     }
-    let mut parts = version
-        .trim_start_matches('v')
-        .split('.')
-        .map(|part| part.parse::<u64>().ok());
+    let mut parts = version.trim_start_matches('v').split('.').map(|part| part.parse::<u64>().ok());
     match (parts.next().flatten(), parts.next().flatten()) {
         (Some(major), Some(minor)) if (major, minor) >= (1, FIRST_MINOR) => Ok(()),
         (Some(_), Some(_)) => Err(Problem::invalid(
@@ -44,11 +41,7 @@ pub fn check_version(version: &str) -> Result<(), Problem> {
 
 /// Where the machine's certificates go.
 pub fn certificates_dir(spec: &ConfigSpec) -> &str {
-    match spec
-        .cluster_configuration
-        .get("certificatesDir")
-        .and_then(Value::as_str)
-    {
+    match spec.cluster_configuration.get("certificatesDir").and_then(Value::as_str) {
         None | Some("") => CERTIFICATES_DIR,
         Some(dir) => dir,
     }
@@ -62,15 +55,10 @@ pub fn init(spec: &ConfigSpec, cluster: &Cluster, version: &str) -> String {
         configuration.insert("kubernetesVersion".into(), json!(version));
     }
     if !cluster.networking.is_empty() {
-        configuration.insert(
-            "networking".into(),
-            Value::Object(cluster.networking.clone()),
-        );
+        configuration.insert("networking".into(), Value::Object(cluster.networking.clone()));
     }
     if let Some(endpoint) = &cluster.endpoint {
-        configuration
-            .entry("controlPlaneEndpoint")
-            .or_insert_with(|| json!(endpoint));
+        configuration.entry("controlPlaneEndpoint").or_insert_with(|| json!(endpoint));
     }
     days_to_duration(&mut configuration, "caCertificateValidityPeriod");
     days_to_duration(&mut configuration, "certificateValidityPeriod");
@@ -82,11 +70,7 @@ pub fn init(spec: &ConfigSpec, cluster: &Cluster, version: &str) -> String {
         }
     }
     timeouts(&mut init);
-    format!(
-        "---\n{}---\n{}",
-        document("ClusterConfiguration", configuration),
-        document("InitConfiguration", init)
-    )
+    format!("---\n{}---\n{}", document("ClusterConfiguration", configuration), document("InitConfiguration", init))
 }
 
 /// Whether a joining machine becomes a worker or a member of the control plane.
@@ -126,10 +110,7 @@ fn add_uninitialized_taint(join: &mut Map<String, Value>) {
         return;
     };
     if let Value::Array(taints) = registration.entry("taints").or_insert_with(|| json!([])) {
-        if !taints
-            .iter()
-            .any(|taint| taint["key"] == UNINITIALIZED_TAINT)
-        {
+        if !taints.iter().any(|taint| taint["key"] == UNINITIALIZED_TAINT) {
             taints.push(json!({"key": UNINITIALIZED_TAINT, "effect": "NoSchedule"}));
         }
     }
@@ -151,13 +132,7 @@ fn timeouts(configuration: &mut Map<String, Value>) {
 fn seconds_to_durations(fields: &mut Map<String, Value>) {
     let seconds: Vec<_> = fields
         .iter()
-        .filter_map(|(key, value)| {
-            Some((
-                key.clone(),
-                key.strip_suffix("Seconds")?.to_owned(),
-                value.as_i64()?,
-            ))
-        })
+        .filter_map(|(key, value)| Some((key.clone(), key.strip_suffix("Seconds")?.to_owned(), value.as_i64()?)))
         .collect();
     for (old, new, value) in seconds {
         fields.remove(&old);
@@ -167,26 +142,14 @@ fn seconds_to_durations(fields: &mut Map<String, Value>) {
 
 /// `certificateValidityPeriodDays: 30` becomes `certificateValidityPeriod: 720h`.
 fn days_to_duration(fields: &mut Map<String, Value>, name: &str) {
-    if let Some(days) = fields
-        .remove(&format!("{name}Days"))
-        .as_ref()
-        .and_then(Value::as_i64)
-    {
-        fields.insert(
-            name.to_owned(),
-            json!(format!("{}h", days.saturating_mul(24))),
-        );
+    if let Some(days) = fields.remove(&format!("{name}Days")).as_ref().and_then(Value::as_i64) {
+        fields.insert(name.to_owned(), json!(format!("{}h", days.saturating_mul(24))));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
 
     fn spec(value: Value) -> ConfigSpec {
@@ -194,10 +157,7 @@ mod tests {
     }
 
     fn documents(text: &str) -> Vec<Value> {
-        text.split("---\n")
-            .skip(1)
-            .map(|part| serde_saphyr::from_str(part).unwrap())
-            .collect()
+        text.split("---\n").skip(1).map(|part| serde_saphyr::from_str(part).unwrap()).collect()
     }
 
     #[test]
@@ -220,11 +180,7 @@ mod tests {
                 "patches": {"directory": "/p"},
             },
         }));
-        let cluster = Cluster {
-            name: "c".into(),
-            endpoint: Some("10.0.0.1:6443".into()),
-            ..Cluster::default()
-        };
+        let cluster = Cluster { name: "c".into(), endpoint: Some("10.0.0.1:6443".into()), ..Cluster::default() };
         let documents = documents(&init(&spec, &cluster, "v1.36.0"));
         assert_eq!(
             documents[0],
@@ -255,49 +211,22 @@ mod tests {
         let taint = json!({"key": UNINITIALIZED_TAINT, "effect": "NoSchedule"});
         let own = json!({"key": "a", "effect": "NoExecute"});
         for (what, join_configuration, member, expected) in [
-            (
-                "a worker without taints",
-                json!({}),
-                Member::Worker,
-                json!([taint]),
-            ),
+            ("a worker without taints", json!({}), Member::Worker, json!([taint])),
             (
                 "a worker with its own",
                 json!({"nodeRegistration": {"taints": [own]}}),
                 Member::Worker,
                 json!([own, taint]),
             ),
-            (
-                "a worker that has it",
-                json!({"nodeRegistration": {"taints": [taint]}}),
-                Member::Worker,
-                json!([taint]),
-            ),
-            (
-                "a control plane machine",
-                json!({"nodeRegistration": {}}),
-                Member::ControlPlane,
-                Value::Null,
-            ),
-            (
-                "no taints wanted",
-                json!({"nodeRegistration": {"taints": []}}),
-                Member::ControlPlane,
-                json!([]),
-            ),
+            ("a worker that has it", json!({"nodeRegistration": {"taints": [taint]}}), Member::Worker, json!([taint])),
+            ("a control plane machine", json!({"nodeRegistration": {}}), Member::ControlPlane, Value::Null),
+            ("no taints wanted", json!({"nodeRegistration": {"taints": []}}), Member::ControlPlane, json!([])),
         ] {
             let spec = spec(json!({"joinConfiguration": join_configuration}));
             let document = &documents(&join(&spec, &Map::new(), member))[0];
-            let taints = document
-                .pointer("/nodeRegistration/taints")
-                .cloned()
-                .unwrap_or_default();
+            let taints = document.pointer("/nodeRegistration/taints").cloned().unwrap_or_default();
             assert_eq!(taints, expected, "{what}");
-            assert_eq!(
-                document.get("controlPlane").is_some(),
-                member == Member::ControlPlane,
-                "{what}"
-            );
+            assert_eq!(document.get("controlPlane").is_some(), member == Member::ControlPlane, "{what}");
         }
     }
 

@@ -33,10 +33,7 @@ impl Provider for KubeadmBootstrap {
                 Kind::new(Role::Bootstrap, include_str!("../crds/kubeadmconfigs.json"))
                     .own("spec.joinConfiguration.discovery"),
             )
-            .kind(Kind::new(
-                Role::Template,
-                include_str!("../crds/kubeadmconfigtemplates.json"),
-            ))
+            .kind(Kind::new(Role::Template, include_str!("../crds/kubeadmconfigtemplates.json")))
             .reads("cluster.x-k8s.io", "Machine")
             .reads("", "ConfigMap")
             .writes("", "ConfigMap")

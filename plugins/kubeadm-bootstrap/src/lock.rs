@@ -45,19 +45,9 @@ pub fn decide(lock: Option<&Lock>, machine: &str, holder_is_gone: bool) -> Step 
     match lock {
         None => Step::Take,
         Some(Lock { holder: None, .. }) => Step::Unreadable,
-        Some(Lock {
-            holder: Some(holder),
-            ..
-        }) if holder == machine => Step::Hold,
-        Some(lock) if holder_is_gone => Step::Clear {
-            uid: lock.uid.clone(),
-        },
-        Some(Lock {
-            holder: Some(holder),
-            ..
-        }) => Step::Wait {
-            holder: holder.clone(),
-        },
+        Some(Lock { holder: Some(holder), .. }) if holder == machine => Step::Hold,
+        Some(lock) if holder_is_gone => Step::Clear { uid: lock.uid.clone() },
+        Some(Lock { holder: Some(holder), .. }) => Step::Wait { holder: holder.clone() },
     }
 }
 
@@ -65,48 +55,33 @@ pub fn decide(lock: Option<&Lock>, machine: &str, holder_is_gone: bool) -> Step 
 pub fn acquire(cx: &mut Context<'_>, cluster: &Cluster, machine: &Machine) -> Result<(), Problem> {
     let lock = observe(cx.host, cluster)?;
     let gone = match lock.as_ref().and_then(|lock| lock.holder.as_ref()) {
-        Some(holder) if *holder != machine.name => cx
-            .host
-            .lookup(&ObjectRef::new(CORE_API_VERSION, "Machine", holder))
-            .optional()?
-            .is_none(),
+        Some(holder) if *holder != machine.name => {
+            cx.host.lookup(&ObjectRef::new(CORE_API_VERSION, "Machine", holder)).optional()?.is_none()
+        }
         _ => false,
     };
     match decide(lock.as_ref(), &machine.name, gone) {
         Step::Hold => Ok(()),
         Step::Take => {
-            cx.out
-                .create("init-lock", Place::Management, config_map(cluster, machine))
-                .wake_when_applied();
+            cx.out.create("init-lock", Place::Management, config_map(cluster, machine)).wake_when_applied();
             Err(Problem::waiting(
                 "AcquiringInitLock",
                 "about to lock the cluster for the initialization of its control plane",
             ))
         }
         Step::Clear { uid } => {
-            cx.out
-                .delete(
-                    "clear-init-lock",
-                    Place::Management,
-                    target(cluster),
-                    Some(uid),
-                )
-                .wake_when_applied();
+            cx.out.delete("clear-init-lock", Place::Management, target(cluster), Some(uid)).wake_when_applied();
             Err(Problem::waiting(
                 "AcquiringInitLock",
                 "the Machine that held the init lock is gone; its lock is removed",
             ))
         }
-        Step::Wait { holder } => Err(Problem::waiting(
-            "InitLockHeld",
-            format!("Machine {holder} is initializing the control plane"),
-        )),
+        Step::Wait { holder } => {
+            Err(Problem::waiting("InitLockHeld", format!("Machine {holder} is initializing the control plane")))
+        }
         Step::Unreadable => Err(Problem::invalid(
             "InitLockUnreadable",
-            format!(
-                "ConfigMap {} does not name a Machine; delete it if no machine of the cluster runs",
-                name(cluster)
-            ),
+            format!("ConfigMap {} does not name a Machine; delete it if no machine of the cluster runs", name(cluster)),
         )),
     }
 }
@@ -114,12 +89,7 @@ pub fn acquire(cx: &mut Context<'_>, cluster: &Cluster, machine: &Machine) -> Re
 /// Removes the lock, if there is one.
 pub fn release(cx: &mut Context<'_>, cluster: &Cluster) -> Result<(), Refused> {
     if let Some(lock) = observe(cx.host, cluster)? {
-        cx.out.delete(
-            "release-init-lock",
-            Place::Management,
-            target(cluster),
-            Some(lock.uid),
-        );
+        cx.out.delete("release-init-lock", Place::Management, target(cluster), Some(lock.uid));
     }
     Ok(())
 }
@@ -127,15 +97,9 @@ pub fn release(cx: &mut Context<'_>, cluster: &Cluster) -> Result<(), Refused> {
 fn observe(host: &dyn Host, cluster: &Cluster) -> Result<Option<Lock>, Refused> {
     let found = host.lookup(&target(cluster)).optional()?;
     Ok(found.map(|found| {
-        let information: Option<Value> =
-            serde_json::from_str(object::text(&found, &format!("/data/{KEY}"))).ok();
-        let holder = information
-            .as_ref()
-            .map(|information| object::text(information, "/machineName").to_owned());
-        Lock {
-            uid: object::uid(&found).to_owned(),
-            holder: holder.filter(|holder| !holder.is_empty()),
-        }
+        let information: Option<Value> = serde_json::from_str(object::text(&found, &format!("/data/{KEY}"))).ok();
+        let holder = information.as_ref().map(|information| object::text(information, "/machineName").to_owned());
+        Lock { uid: object::uid(&found).to_owned(), holder: holder.filter(|holder| !holder.is_empty()) }
     }))
 }
 
@@ -163,57 +127,20 @@ fn name(cluster: &Cluster) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
 
     #[test]
     fn one_machine_holds_the_lock_and_a_vanished_one_loses_it() {
-        let lock = |holder: Option<&str>| {
-            Some(Lock {
-                uid: "u".into(),
-                holder: holder.map(str::to_owned),
-            })
-        };
+        let lock = |holder: Option<&str>| Some(Lock { uid: "u".into(), holder: holder.map(str::to_owned) });
         for (what, lock, gone, expected) in [
             ("no lock", None, false, Step::Take),
             ("our own lock", lock(Some("me")), false, Step::Hold),
-            (
-                "our own lock, whatever is said of its holder",
-                lock(Some("me")),
-                true,
-                Step::Hold,
-            ),
-            (
-                "another's lock",
-                lock(Some("other")),
-                false,
-                Step::Wait {
-                    holder: "other".into(),
-                },
-            ),
-            (
-                "a vanished Machine's lock",
-                lock(Some("other")),
-                true,
-                Step::Clear { uid: "u".into() },
-            ),
-            (
-                "a lock that names nobody",
-                lock(None),
-                false,
-                Step::Unreadable,
-            ),
-            (
-                "a lock that names nobody is not cleared either",
-                lock(None),
-                true,
-                Step::Unreadable,
-            ),
+            ("our own lock, whatever is said of its holder", lock(Some("me")), true, Step::Hold),
+            ("another's lock", lock(Some("other")), false, Step::Wait { holder: "other".into() }),
+            ("a vanished Machine's lock", lock(Some("other")), true, Step::Clear { uid: "u".into() }),
+            ("a lock that names nobody", lock(None), false, Step::Unreadable),
+            ("a lock that names nobody is not cleared either", lock(None), true, Step::Unreadable),
         ] {
             assert_eq!(decide(lock.as_ref(), "me", gone), expected, "{what}");
         }

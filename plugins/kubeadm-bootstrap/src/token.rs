@@ -17,11 +17,7 @@ const SECRET_LENGTH: u32 = 16;
 
 /// A new token: `abcdef.0123456789abcdef`.
 pub fn random(host: &dyn Host) -> String {
-    format!(
-        "{}.{}",
-        host.random_token(ALPHABET, ID_LENGTH),
-        host.random_token(ALPHABET, SECRET_LENGTH)
-    )
+    format!("{}.{}", host.random_token(ALPHABET, ID_LENGTH), host.random_token(ALPHABET, SECRET_LENGTH))
 }
 
 /// Sees to it that the workload cluster takes the token for the next 15 minutes at least.
@@ -43,14 +39,8 @@ pub fn ensure(cx: &mut Context<'_>, token: &str) -> Result<(), Problem> {
                 ("expiration", &expiration),
                 ("usage-bootstrap-authentication", "true"),
                 ("usage-bootstrap-signing", "true"),
-                (
-                    "auth-extra-groups",
-                    "system:bootstrappers:kubeadm:default-node-token",
-                ),
-                (
-                    "description",
-                    "lets one machine join; made by the kubeadm bootstrap provider",
-                ),
+                ("auth-extra-groups", "system:bootstrappers:kubeadm:default-node-token"),
+                ("description", "lets one machine join; made by the kubeadm bootstrap provider"),
             ]
             .into_iter()
             .map(|(key, value)| (key.to_owned(), json!(STANDARD.encode(value))))
@@ -66,8 +56,7 @@ pub fn ensure(cx: &mut Context<'_>, token: &str) -> Result<(), Problem> {
         }
         Some(found) if is_shorter(&found, &expiration) => {
             let merge = json!({"data": {"expiration": STANDARD.encode(&expiration)}});
-            cx.out
-                .patch("bootstrap-token", Place::Workload, target, merge);
+            cx.out.patch("bootstrap-token", Place::Workload, target, merge);
         }
         Some(_) => {}
     }
@@ -76,18 +65,14 @@ pub fn ensure(cx: &mut Context<'_>, token: &str) -> Result<(), Problem> {
 
 /// Whether the token ends before `expiration`. One that never ends (a user's) is left alone.
 fn is_shorter(secret: &Value, expiration: &str) -> bool {
-    let known = STANDARD
-        .decode(object::text(secret, "/data/expiration"))
-        .unwrap_or_default();
+    let known = STANDARD.decode(object::text(secret, "/data/expiration")).unwrap_or_default();
     // Both in UTC without fractions, as every Kubernetes component writes them: the order of text is the order of time.
     !known.is_empty() && known.as_slice() < expiration.as_bytes()
 }
 
 fn parts(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.split_once('.')?;
-    let fits = |text: &str, length: u32| {
-        text.len() == length as usize && text.chars().all(|c| ALPHABET.contains(c))
-    };
+    let fits = |text: &str, length: u32| text.len() == length as usize && text.chars().all(|c| ALPHABET.contains(c));
     (fits(id, ID_LENGTH) && fits(secret, SECRET_LENGTH)).then_some((id, secret))
 }
 
@@ -102,28 +87,14 @@ pub fn rfc3339(ms: u64) -> String {
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
-        of_day / 3600,
-        of_day / 60 % 60,
-        of_day % 60
-    )
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", of_day / 3600, of_day / 60 % 60, of_day % 60)
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
     use capwasm_sdk::test::{TestHost, run};
     use capwasm_sdk::{Fault, Operation};
@@ -155,48 +126,22 @@ mod tests {
         };
         for (what, found, created, patched) in [
             ("no Secret yet", None, 1, 0),
-            (
-                "a Secret that ends sooner",
-                Some(secret("2023-11-14T22:20:00Z")),
-                0,
-                1,
-            ),
-            (
-                "a Secret that ends later",
-                Some(secret("2033-11-14T22:20:00Z")),
-                0,
-                0,
-            ),
+            ("a Secret that ends sooner", Some(secret("2023-11-14T22:20:00Z")), 0, 1),
+            ("a Secret that ends later", Some(secret("2033-11-14T22:20:00Z")), 0, 0),
             ("a Secret without end", Some(secret("")), 0, 0),
         ] {
-            let host = found.into_iter().fold(TestHost::new(), |host, secret| {
-                host.object(Place::Workload, secret)
-            });
+            let host = found.into_iter().fold(TestHost::new(), |host, secret| host.object(Place::Workload, secret));
             let (result, outcome) = run(&host, |cx| ensure(cx, TOKEN));
             result.unwrap();
-            let creates = outcome
-                .operations
-                .iter()
-                .filter(|it| matches!(it, Operation::Create { .. }))
-                .count();
-            let patches = outcome
-                .operations
-                .iter()
-                .filter(|it| matches!(it, Operation::Patch { .. }))
-                .count();
+            let creates = outcome.operations.iter().filter(|it| matches!(it, Operation::Create { .. })).count();
+            let patches = outcome.operations.iter().filter(|it| matches!(it, Operation::Patch { .. })).count();
             assert_eq!((creates, patches), (created, patched), "{what}");
         }
     }
 
     #[test]
     fn a_malformed_token_is_the_users_mistake() {
-        for token in [
-            "",
-            "abc.def",
-            "ABCDEF.0123456789abcdef",
-            "abcdef.0123456789abcdef0",
-            "abcdef0123456789abcdef",
-        ] {
+        for token in ["", "abc.def", "ABCDEF.0123456789abcdef", "abcdef.0123456789abcdef0", "abcdef0123456789abcdef"] {
             let (result, outcome) = run(&TestHost::new(), |cx| ensure(cx, token));
             assert_eq!(result.unwrap_err().fault, Fault::Invalid, "{token}");
             assert!(outcome.operations.is_empty());

@@ -49,12 +49,7 @@ fn collection(out: &mut String, value: &Value, indent: usize, mut started: bool)
                 if is_block(value) {
                     out.push('\n');
                     // A list may stand at its key's own column.
-                    collection(
-                        out,
-                        value,
-                        if value.is_array() { indent } else { indent + 2 },
-                        false,
-                    );
+                    collection(out, value, if value.is_array() { indent } else { indent + 2 }, false);
                 } else {
                     out.push(' ');
                     scalar(out, value, indent);
@@ -79,12 +74,7 @@ fn collection(out: &mut String, value: &Value, indent: usize, mut started: bool)
 }
 
 fn in_order(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let rank = |key: &str| {
-        FIRST
-            .iter()
-            .position(|first| *first == key)
-            .unwrap_or(FIRST.len())
-    };
+    let rank = |key: &str| FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len());
     let mut entries: Vec<_> = map.iter().collect();
     entries.sort_by(|(a, _), (b, _)| (rank(a), a).cmp(&(rank(b), b)));
     entries
@@ -107,14 +97,8 @@ fn scalar(out: &mut String, value: &Value, indent: usize) {
 fn fits_literal(text: &str) -> bool {
     text.trim_end_matches('\n').contains('\n')
         && !text.starts_with([' ', '\t', '\n'])
-        && text
-            .chars()
-            .all(|c| c == '\n' || c == '\t' || is_plain_to_print(c))
-        && text
-            .trim_end_matches('\n')
-            .lines()
-            .last()
-            .is_some_and(|line| !line.trim().is_empty())
+        && text.chars().all(|c| c == '\n' || c == '\t' || is_plain_to_print(c))
+        && text.trim_end_matches('\n').lines().last().is_some_and(|line| !line.trim().is_empty())
         || is_one_whole_line(text)
 }
 
@@ -162,19 +146,13 @@ fn inline(text: &str) -> String {
 fn is_bare(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
         && text.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "/_.-".contains(c))
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "/_.-".contains(c))
         && !RESERVED.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// Printable everywhere, and no line break for any reader.
 fn is_plain_to_print(c: char) -> bool {
-    !c.is_control()
-        && !matches!(
-            c,
-            '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
-        )
+    !c.is_control() && !matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 fn double_quoted(text: &str) -> String {
@@ -197,12 +175,7 @@ fn double_quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
     use rand::{RngExt, SeedableRng, rngs::StdRng};
     use serde_json::json;
@@ -246,18 +219,9 @@ mod tests {
             "2026-01-01",
         ] {
             let written = document(&json!([text]));
-            assert!(
-                written.starts_with("- '"),
-                "{text:?} was written as {written}"
-            );
+            assert!(written.starts_with("- '"), "{text:?} was written as {written}");
         }
-        for text in [
-            "a",
-            "/etc/kubernetes",
-            "quay.io/x",
-            "v1.36.0",
-            "kube-system",
-        ] {
+        for text in ["a", "/etc/kubernetes", "quay.io/x", "v1.36.0", "kube-system"] {
             assert_eq!(document(&json!([text])), format!("- {text}\n"));
         }
     }
@@ -269,15 +233,9 @@ mod tests {
             1 => Value::Bool(rng.random()),
             2 => json!(rng.random::<i32>()),
             3 | 4 => Value::String(arbitrary_text(rng)),
-            5 => Value::Array(
-                (0..rng.random_range(0..4))
-                    .map(|_| arbitrary(rng, depth - 1))
-                    .collect(),
-            ),
+            5 => Value::Array((0..rng.random_range(0..4)).map(|_| arbitrary(rng, depth - 1)).collect()),
             _ => Value::Object(
-                (0..rng.random_range(0..4))
-                    .map(|_| (arbitrary_text(rng), arbitrary(rng, depth - 1)))
-                    .collect(),
+                (0..rng.random_range(0..4)).map(|_| (arbitrary_text(rng), arbitrary(rng, depth - 1))).collect(),
             ),
         }
     }
@@ -319,9 +277,7 @@ mod tests {
             "\u{1f600}",
             "---\n",
         ];
-        (0..rng.random_range(0..8))
-            .map(|_| PIECES[rng.random_range(0..PIECES.len())])
-            .collect()
+        (0..rng.random_range(0..8)).map(|_| PIECES[rng.random_range(0..PIECES.len())]).collect()
     }
 
     #[test]

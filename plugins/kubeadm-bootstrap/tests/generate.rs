@@ -1,11 +1,6 @@
 //! The provider as its host calls it: pass after pass on a test host, with the data it ends in held against golden files
 //! (`UPDATE_GOLDEN=1` writes them anew).
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capwasm_sdk::test::{self, TestHost, write_back};
@@ -42,13 +37,13 @@ impl World {
 
     fn with_certificates(mut self) -> World {
         for name in ["ca", "etcd", "proxy", "sa"] {
-            let certificate =
-                format!("-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n");
+            let certificate = format!("-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n");
             let key = format!("-----BEGIN PRIVATE KEY-----\n{name}\n-----END PRIVATE KEY-----\n");
-            self.host = self
-                .host
-                .secret(&format!("quick-{name}"), "tls.crt", certificate)
-                .secret(&format!("quick-{name}"), "tls.key", key);
+            self.host = self.host.secret(&format!("quick-{name}"), "tls.crt", certificate).secret(
+                &format!("quick-{name}"),
+                "tls.key",
+                key,
+            );
         }
         self
     }
@@ -84,24 +79,17 @@ impl World {
         for secret in self.objects(Place::Management, "Secret") {
             for (key, value) in secret["data"].as_object().unwrap() {
                 let bytes = STANDARD.decode(value.as_str().unwrap()).unwrap();
-                self.host =
-                    std::mem::take(&mut self.host).secret(object::name(&secret), key, bytes);
+                self.host = std::mem::take(&mut self.host).secret(object::name(&secret), key, bytes);
             }
         }
     }
 
     fn objects(&self, place: Place, kind: &str) -> Vec<Value> {
-        self.host
-            .objects(place)
-            .into_iter()
-            .filter(|object| object["kind"] == kind)
-            .collect()
+        self.host.objects(place).into_iter().filter(|object| object["kind"] == kind).collect()
     }
 
     fn until_data(&mut self) -> String {
-        (0..8)
-            .find_map(|_| self.pass(Cut::Nothing))
-            .expect("data after a few passes")
+        (0..8).find_map(|_| self.pass(Cut::Nothing)).expect("data after a few passes")
     }
 }
 
@@ -111,11 +99,7 @@ fn config(spec: Value) -> Value {
 }
 
 fn machine(name: &str, control_plane: bool) -> Value {
-    let labels = if control_plane {
-        json!({"cluster.x-k8s.io/control-plane": ""})
-    } else {
-        json!({})
-    };
+    let labels = if control_plane { json!({"cluster.x-k8s.io/control-plane": ""}) } else { json!({}) };
     json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
         "metadata": {"name": name, "namespace": "default", "uid": format!("uid-of-{name}"), "labels": labels},
@@ -165,48 +149,32 @@ fn the_first_control_plane_machine_gets_the_golden_init_data() {
         "files": [{"path": "/etc/motd", "content": "welcome\n", "permissions": "0644"}],
         "verbosity": 5,
     });
-    let mut world =
-        World::new(config(spec), machine("m0", true), cluster(false)).with_certificates();
+    let mut world = World::new(config(spec), machine("m0", true), cluster(false)).with_certificates();
     golden("init", &world.until_data());
     assert!(
         object::is_true(&world.config, "DataSecretAvailable")
             && object::is_true(&world.config, "CertificatesAvailable")
     );
-    assert!(
-        world.call().0.unwrap().is_none(),
-        "once the data is there it stays as it is"
-    );
+    assert!(world.call().0.unwrap().is_none(), "once the data is there it stays as it is");
 }
 
 #[test]
 fn a_further_control_plane_machine_gets_the_golden_join_data() {
     let spec = json!({"joinConfiguration": {"nodeRegistration": {"name": "cp"}, "timeouts": {"discoverySeconds": 60}}, "clusterConfiguration": {"etcd": {"local": {}}}});
-    let mut world =
-        World::new(config(spec), machine("m1", true), cluster(true)).with_certificates();
+    let mut world = World::new(config(spec), machine("m1", true), cluster(true)).with_certificates();
     golden("control-plane-join", &world.until_data());
 }
 
 #[test]
 fn a_worker_gets_the_golden_join_data_and_a_token_in_its_cluster() {
-    let mut world =
-        World::new(config(json!({})), machine("w0", false), cluster(true)).with_certificates();
+    let mut world = World::new(config(json!({})), machine("w0", false), cluster(true)).with_certificates();
     golden("worker-join", &world.until_data());
     let secrets = world.objects(Place::Workload, "Secret");
     assert_eq!(secrets.len(), 1);
-    let token = object::text(
-        &world.config,
-        "/spec/joinConfiguration/discovery/bootstrapToken/token",
-    );
-    assert_eq!(
-        object::name(&secrets[0]),
-        format!("bootstrap-token-{}", &token[..6])
-    );
+    let token = object::text(&world.config, "/spec/joinConfiguration/discovery/bootstrapToken/token");
+    assert_eq!(object::name(&secrets[0]), format!("bootstrap-token-{}", &token[..6]));
     assert_eq!(secrets[0]["type"], "bootstrap.kubernetes.io/token");
-    assert_eq!(
-        secrets[0]["data"]["expiration"],
-        STANDARD.encode("2023-11-14T22:28:20Z"),
-        "15 minutes after the call"
-    );
+    assert_eq!(secrets[0]["data"]["expiration"], STANDARD.encode("2023-11-14T22:28:20Z"), "15 minutes after the call");
 }
 
 #[test]
@@ -216,15 +184,9 @@ fn a_pass_that_is_lost_at_any_point_leads_to_the_same_end() {
             World::new(config(json!({})), machine("m0", true), cluster(false)).with_certificates()
         }),
         ("init without a provider", || {
-            World::new(
-                config(json!({})),
-                machine("m0", true),
-                without_provider(cluster(false)),
-            )
+            World::new(config(json!({})), machine("m0", true), without_provider(cluster(false)))
         }),
-        ("join", || {
-            World::new(config(json!({})), machine("m1", true), cluster(true)).with_certificates()
-        }),
+        ("join", || World::new(config(json!({})), machine("m1", true), cluster(true)).with_certificates()),
     ];
     for (what, make) in cases {
         for lost in 0..5 {
@@ -232,9 +194,7 @@ fn a_pass_that_is_lost_at_any_point_leads_to_the_same_end() {
                 let mut world = make();
                 let data = (0..12)
                     .find_map(|pass| world.pass(if pass == lost { cut } else { Cut::Nothing }))
-                    .unwrap_or_else(|| {
-                        panic!("{what}: no data after pass {lost} was lost ({cut:?})")
-                    });
+                    .unwrap_or_else(|| panic!("{what}: no data after pass {lost} was lost ({cut:?})"));
                 let locks = world.objects(Place::Management, "ConfigMap");
                 let tokens = world.objects(Place::Workload, "Secret");
                 if what == "join" {
@@ -250,9 +210,7 @@ fn a_pass_that_is_lost_at_any_point_leads_to_the_same_end() {
                     let secrets = world.objects(Place::Management, "Secret");
                     assert_eq!(secrets.len(), 4, "{what} {lost} {cut:?}");
                     for secret in secrets {
-                        let key = STANDARD
-                            .decode(object::text(&secret, "/data/tls.key"))
-                            .unwrap();
+                        let key = STANDARD.decode(object::text(&secret, "/data/tls.key")).unwrap();
                         let key = String::from_utf8(key).unwrap();
                         assert!(
                             data.contains(key.lines().nth(1).unwrap_or(key.trim())),
@@ -267,47 +225,30 @@ fn a_pass_that_is_lost_at_any_point_leads_to_the_same_end() {
 
 #[test]
 fn of_two_control_plane_machines_only_the_holder_of_the_lock_initializes() {
-    let mut first =
-        World::new(config(json!({})), machine("m0", true), cluster(false)).with_certificates();
-    assert_eq!(
-        first.pass(Cut::Nothing),
-        None,
-        "the lock is created, not yet held"
-    );
+    let mut first = World::new(config(json!({})), machine("m0", true), cluster(false)).with_certificates();
+    assert_eq!(first.pass(Cut::Nothing), None, "the lock is created, not yet held");
     let lock = first.objects(Place::Management, "ConfigMap").remove(0);
-    let mut second =
-        World::new(config(json!({})), machine("m1", true), cluster(false)).with_certificates();
+    let mut second = World::new(config(json!({})), machine("m1", true), cluster(false)).with_certificates();
     second.host.put(Place::Management, lock.clone());
     second.host.put(Place::Management, machine("m0", true));
     for _ in 0..3 {
         assert_eq!(second.pass(Cut::Nothing), None);
     }
     assert_eq!(second.call().0.unwrap_err().reason, "InitLockHeld");
-    assert_eq!(
-        object::text(&lock, "/data/lock-information"),
-        r#"{"machineName":"m0"}"#
-    );
+    assert_eq!(object::text(&lock, "/data/lock-information"), r#"{"machineName":"m0"}"#);
     assert_eq!(lock["metadata"]["ownerReferences"][0]["kind"], "Cluster");
     assert!(first.pass(Cut::Nothing).is_some());
 
-    let mut survivor =
-        World::new(config(json!({})), machine("m1", true), cluster(false)).with_certificates();
+    let mut survivor = World::new(config(json!({})), machine("m1", true), cluster(false)).with_certificates();
     survivor.host.put(Place::Management, lock);
-    assert!(
-        survivor.until_data().contains("kubeadm init"),
-        "the lock of a vanished Machine is cleared and taken"
-    );
+    assert!(survivor.until_data().contains("kubeadm init"), "the lock of a vanished Machine is cleared and taken");
     let locks = survivor.objects(Place::Management, "ConfigMap");
-    assert_eq!(
-        object::text(&locks[0], "/data/lock-information"),
-        r#"{"machineName":"m1"}"#
-    );
+    assert_eq!(object::text(&locks[0], "/data/lock-information"), r#"{"machineName":"m1"}"#);
 }
 
 #[test]
 fn joining_clears_the_init_lock() {
-    let mut world =
-        World::new(config(json!({})), machine("w0", false), cluster(true)).with_certificates();
+    let mut world = World::new(config(json!({})), machine("w0", false), cluster(true)).with_certificates();
     world.host.put(Place::Management, json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "quick-lock", "namespace": "default", "uid": "l"}, "data": {}}));
     world.until_data();
     assert!(world.objects(Place::Management, "ConfigMap").is_empty());
@@ -315,8 +256,7 @@ fn joining_clears_the_init_lock() {
 
 #[test]
 fn a_token_is_prolonged_until_the_machine_has_a_node() {
-    let mut world =
-        World::new(config(json!({})), machine("w0", false), cluster(true)).with_certificates();
+    let mut world = World::new(config(json!({})), machine("w0", false), cluster(true)).with_certificates();
     world.until_data();
     world.host.set_now_ms(1_700_000_300_000);
     let (result, outcome) = world.call();
@@ -330,23 +270,13 @@ fn a_token_is_prolonged_until_the_machine_has_a_node() {
     object::merge(&mut joined, &json!({"status": {"nodeRef": {"name": "w0"}}}));
     world.host.set_related("machine", vec![joined]);
     let (result, outcome) = world.call();
-    assert_eq!(
-        (
-            result.unwrap(),
-            outcome.wake_after,
-            outcome.operations.len()
-        ),
-        (None, None, 0)
-    );
+    assert_eq!((result.unwrap(), outcome.wake_after, outcome.operations.len()), (None, None, 0));
 }
 
 #[test]
 fn what_is_not_there_yet_is_waited_for() {
     let mut no_endpoint = cluster(true);
-    object::merge(
-        &mut no_endpoint,
-        &json!({"spec": {"controlPlaneEndpoint": null}}),
-    );
+    object::merge(&mut no_endpoint, &json!({"spec": {"controlPlaneEndpoint": null}}));
     let mut down = World::new(
         config(
             json!({"joinConfiguration": {"discovery": {"bootstrapToken": {"token": "abcdef.0123456789abcdef", "apiServerEndpoint": "e:1", "caCertHashes": ["h"]}}}}),
@@ -372,55 +302,25 @@ fn what_is_not_there_yet_is_waited_for() {
             World::new(config(json!({})), machine("w", false), no_endpoint).with_certificates(),
             "WaitingForEndpoint",
         ),
-        (
-            "no CA",
-            World::new(config(json!({})), machine("w", false), cluster(true)),
-            "WaitingForCertificates",
-        ),
+        ("no CA", World::new(config(json!({})), machine("w", false), cluster(true)), "WaitingForCertificates"),
         ("no certificates", held, "WaitingForCertificates"),
         ("no workload API", down, "NotConnected"),
     ] {
         let (result, outcome) = world.call();
         let problem = result.unwrap_err();
-        assert_eq!(
-            (problem.fault, problem.reason.as_str()),
-            (Fault::Waiting, reason),
-            "{what}"
-        );
+        assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Waiting, reason), "{what}");
         assert!(outcome.operations.is_empty(), "{what}");
         let condition = outcome.condition_named("DataSecretAvailable").unwrap();
-        assert_eq!(
-            (condition.status, condition.reason.as_str()),
-            (Some(false), "NotAvailable"),
-            "{what}"
-        );
+        assert_eq!((condition.status, condition.reason.as_str()), (Some(false), "NotAvailable"), "{what}");
     }
 }
 
 #[test]
 fn malformed_objects_are_refused_with_the_place_of_the_mistake() {
     for (what, spec, machine, reason, part) in [
-        (
-            "ignition",
-            json!({"format": "ignition"}),
-            machine("m", true),
-            "UnsupportedFormat",
-            "ignition",
-        ),
-        (
-            "files of the wrong shape",
-            json!({"files": "x"}),
-            machine("m", true),
-            "InvalidConfiguration",
-            "spec",
-        ),
-        (
-            "a file that is a number",
-            json!({"files": [1]}),
-            machine("m", true),
-            "InvalidConfiguration",
-            "spec",
-        ),
+        ("ignition", json!({"format": "ignition"}), machine("m", true), "UnsupportedFormat", "ignition"),
+        ("files of the wrong shape", json!({"files": "x"}), machine("m", true), "InvalidConfiguration", "spec"),
+        ("a file that is a number", json!({"files": [1]}), machine("m", true), "InvalidConfiguration", "spec"),
         (
             "commands that are numbers",
             json!({"preKubeadmCommands": [1]}),
@@ -428,13 +328,7 @@ fn malformed_objects_are_refused_with_the_place_of_the_mistake() {
             "InvalidConfiguration",
             "spec",
         ),
-        (
-            "a spec that is a list",
-            json!(["x"]),
-            machine("m", true),
-            "InvalidConfiguration",
-            "spec",
-        ),
+        ("a spec that is a list", json!(["x"]), machine("m", true), "InvalidConfiguration", "spec"),
         (
             "an old version",
             json!({}),
@@ -460,16 +354,8 @@ fn malformed_objects_are_refused_with_the_place_of_the_mistake() {
     ] {
         let (result, outcome) = World::new(config(spec), machine, cluster(false)).call();
         let problem = result.unwrap_err();
-        assert_eq!(
-            (problem.fault, problem.reason.as_str()),
-            (Fault::Invalid, reason),
-            "{what}"
-        );
-        assert!(
-            problem.message.contains(part),
-            "{what}: {}",
-            problem.message
-        );
+        assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Invalid, reason), "{what}");
+        assert!(problem.message.contains(part), "{what}: {}", problem.message);
         assert!(outcome.operations.is_empty(), "{what}");
     }
     for object in [
@@ -479,11 +365,7 @@ fn malformed_objects_are_refused_with_the_place_of_the_mistake() {
         json!({"spec": {"files": null, "clusterConfiguration": null}}),
     ] {
         let world = World::new(object, machine("m", true), cluster(false));
-        assert_eq!(
-            world.call().0.unwrap_err().fault,
-            Fault::Waiting,
-            "the lock is asked for"
-        );
+        assert_eq!(world.call().0.unwrap_err().fault, Fault::Waiting, "the lock is asked for");
     }
     let hollow = World::new(
         config(json!({})),
@@ -500,19 +382,7 @@ fn the_description_is_the_same_every_time_and_names_what_is_served() {
     let kinds: Vec<_> = descriptor
         .kinds
         .iter()
-        .map(|kind| {
-            (
-                kind.kind.as_str(),
-                kind.version.as_str(),
-                kind.finalizers.len(),
-            )
-        })
+        .map(|kind| (kind.kind.as_str(), kind.version.as_str(), kind.finalizers.len()))
         .collect();
-    assert_eq!(
-        kinds,
-        [
-            ("KubeadmConfig", "v1beta2", 0),
-            ("KubeadmConfigTemplate", "v1beta2", 0)
-        ]
-    );
+    assert_eq!(kinds, [("KubeadmConfig", "v1beta2", 0), ("KubeadmConfigTemplate", "v1beta2", 0)]);
 }

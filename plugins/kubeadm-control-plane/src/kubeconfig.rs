@@ -1,0 +1,163 @@
+//! The admin's kubeconfig, as Secret `<cluster>-kubeconfig`: made once, its client certificate renewed in time.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use capwasm_sdk::{Algorithm, Context, Host, ObjectRef, Optional, Pair, Place, Problem, Refused, Subject};
+use serde_json::{Value, json};
+
+use crate::certificates::secret;
+
+const KEY: &str = "value";
+const CERTIFICATE: &str = "client-certificate-data:";
+const DAYS: u32 = 365;
+/// A certificate that ends sooner is renewed.
+const RENEW_MS: u64 = DAYS as u64 * 86_400_000 / 2;
+
+/// What to do about the Secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// There is none.
+    Create,
+    /// Ours ends within half a year.
+    Renew,
+    /// Ours is good for longer, or it is the user's.
+    Keep,
+}
+
+/// The pure decision; `not_after_ms` reads the end of a certificate.
+pub fn decide(known: Option<&str>, cluster: &str, now_ms: u64, not_after_ms: impl FnOnce(&str) -> Option<u64>) -> Step {
+    let Some(known) = known else { return Step::Create };
+    // A user's kubeconfig is left alone; ours, and upstream's, can be told by the context's name.
+    let context = format!("{cluster}-admin@{cluster}");
+    let ours = values(known, "current-context:").any(|value| value == context);
+    let end = values(known, CERTIFICATE)
+        .next()
+        .and_then(|data| STANDARD.decode(data).ok())
+        .and_then(|pem| String::from_utf8(pem).ok())
+        .and_then(|pem| not_after_ms(&pem));
+    match end {
+        Some(end) if ours && end < now_ms.saturating_add(RENEW_MS) => Step::Renew,
+        _ => Step::Keep,
+    }
+}
+
+/// The values of a key, on lines of their own, without quotes.
+fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines()
+        .filter_map(move |line| line.trim_start_matches(['-', ' ']).strip_prefix(key))
+        .map(|value| value.trim().trim_matches(['\'', '"']))
+}
+
+/// Whom it is for: namespace and name of the cluster, URL of its API server.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// Of the Cluster.
+    pub namespace: &'a str,
+    /// Of the Cluster.
+    pub cluster: &'a str,
+    /// `https://host:port`.
+    pub server: &'a str,
+}
+
+/// Sees to it that the Secret is there and good for half a year.
+pub fn ensure(
+    cx: &mut Context<'_>,
+    target: Target<'_>,
+    authority: &Pair,
+    algorithm: Algorithm,
+    owner: &Value,
+) -> Result<(), Problem> {
+    let name = format!("{}-kubeconfig", target.cluster);
+    let known = cx.host.secret(&name, KEY).optional()?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    match decide(known.as_deref(), target.cluster, cx.host.now_ms(), |pem| cx.host.not_after_ms(pem).ok()) {
+        Step::Keep => {}
+        Step::Create => {
+            let value = issue(cx.host, target, authority, algorithm)?;
+            let object = secret((target.namespace, target.cluster), &name, owner, &[(KEY, value.as_bytes())]);
+            cx.out.create("create-kubeconfig", Place::Management, object);
+        }
+        Step::Renew => {
+            let value = issue(cx.host, target, authority, algorithm)?;
+            let merge = json!({"data": {KEY: STANDARD.encode(value)}});
+            cx.out.patch("renew-kubeconfig", Place::Management, ObjectRef::new("v1", "Secret", name), merge);
+            cx.out.event(
+                "KubeconfigRenewed",
+                "the client certificate of the kubeconfig would have ended within half a year",
+            );
+        }
+    }
+    Ok(())
+}
+
+fn issue(host: &dyn Host, target: Target<'_>, authority: &Pair, algorithm: Algorithm) -> Result<String, Refused> {
+    let subject = Subject {
+        common_name: "kubernetes-admin".into(),
+        organizations: vec!["system:masters".into()],
+        ..Subject::default()
+    };
+    let client = host.issue_client(authority, &subject, algorithm, DAYS)?;
+    Ok(render(target, &authority.certificate_pem, &client))
+}
+
+/// Names are quoted, because a cluster may be called `1e3` or `true`.
+fn render(target: Target<'_>, ca_pem: &str, client: &Pair) -> String {
+    let Target { cluster, server, .. } = target;
+    let (ca, certificate, key) =
+        (STANDARD.encode(ca_pem), STANDARD.encode(&client.certificate_pem), STANDARD.encode(&client.key_pem));
+    format!(
+        "apiVersion: v1
+kind: Config
+clusters:
+- name: '{cluster}'
+  cluster:
+    certificate-authority-data: {ca}
+    server: '{server}'
+contexts:
+- name: '{cluster}-admin@{cluster}'
+  context:
+    cluster: '{cluster}'
+    user: '{cluster}-admin'
+current-context: '{cluster}-admin@{cluster}'
+preferences: {{}}
+users:
+- name: '{cluster}-admin'
+  user:
+    {CERTIFICATE} {certificate}
+    client-key-data: {key}
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_of_ours_is_renewed_half_a_year_before_its_end_and_a_users_never() {
+        let now = 1_700_000_000_000;
+        let day = 86_400_000;
+        let target = Target { namespace: "default", cluster: "1e3", server: "https://h:6443" };
+        let client = Pair { certificate_pem: "pem".into(), key_pem: "key".into() };
+        let ours = render(target, "ca", &client);
+        let upstreams = ours.replace('\'', "");
+        let users = ours.replace("-admin@", "-me@");
+        for (what, known, end, expected) in [
+            ("none", None, now, Step::Create),
+            ("ours, fresh", Some(&ours), now + 365 * day, Step::Keep),
+            ("ours, old", Some(&ours), now + 180 * day, Step::Renew),
+            ("ours, ended", Some(&ours), now - day, Step::Renew),
+            ("upstream's, old", Some(&upstreams), now + 180 * day, Step::Renew),
+            ("the user's, old", Some(&users), now + day, Step::Keep),
+            ("not a kubeconfig", Some(&"x: [".to_owned()), now, Step::Keep),
+        ] {
+            let step = decide(known.map(String::as_str), "1e3", now, |pem| (pem == "pem").then_some(end));
+            assert_eq!(step, expected, "{what}");
+        }
+        let read: Value = serde_saphyr::from_str(&ours).unwrap();
+        assert_eq!(
+            read["clusters"][0],
+            json!({"name": "1e3", "cluster": {"certificate-authority-data": "Y2E=", "server": "https://h:6443"}})
+        );
+        assert_eq!(read["contexts"][0]["context"]["cluster"], "1e3");
+    }
+}
