@@ -168,14 +168,19 @@ pub struct Config {
 impl Config {
     /// Reads a KubeadmConfig; a spec of the wrong shape is `invalid`.
     pub fn read(object: &Value) -> Result<Config, Problem> {
-        let created = object.pointer("/status/initialization/dataSecretCreated").and_then(Value::as_bool);
         Ok(Config {
             name: object::name(object).to_owned(),
             namespace: object::namespace(object).to_owned(),
-            has_data: created == Some(true) || !object::text(object, "/status/dataSecretName").is_empty(),
+            has_data: has_data(object),
             spec: part(object, "/spec")?,
         })
     }
+}
+
+/// Whether the data Secret of a KubeadmConfig was written.
+pub fn has_data(object: &Value) -> bool {
+    let created = object.pointer("/status/initialization/dataSecretCreated").and_then(Value::as_bool);
+    created == Some(true) || !object::text(object, "/status/dataSecretName").is_empty()
 }
 
 /// The Machine that the configuration is for.

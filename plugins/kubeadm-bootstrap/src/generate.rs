@@ -1,7 +1,7 @@
 //! Makes the bootstrap data of one machine: observes, asks [`decide`](crate::decide) for the stage, assembles.
 
 use capwasm_api::names::reason;
-use capwasm_sdk::{BootstrapData, Context, Format, Optional, Problem};
+use capwasm_sdk::{BootstrapData, Context, Fault, Format, Level, Optional, Problem};
 use serde_json::{Map, Value, json};
 
 use crate::certificates::{Certificates, Purpose, Settings};
@@ -10,7 +10,7 @@ use crate::config::{Cluster, Config, Machine};
 use crate::decide::{Stage, stage};
 use crate::discovery::{self, Plan};
 use crate::kubeadm::{self, Member};
-use crate::{files, lock, token};
+use crate::{config, files, lock, token};
 
 /// The data Secret exists.
 pub const DATA_SECRET_AVAILABLE: &str = "DataSecretAvailable";
@@ -29,16 +29,24 @@ struct Subject {
 
 /// One pass over a KubeadmConfig.
 pub fn generate(cx: &mut Context<'_>, object: &Value) -> Result<Option<BootstrapData>, Problem> {
-    let result = Config::read(object).and_then(|config| {
-        let had_data = config.has_data;
-        pass(cx, config).map(|data| (had_data, data))
-    });
+    let result = Config::read(object).and_then(|config| pass(cx, config));
     match result {
-        Ok((had_data, data)) => {
-            if had_data || data.is_some() {
-                cx.out.condition(DATA_SECRET_AVAILABLE, Some(true), reason::AVAILABLE, "");
+        Ok(None) => Ok(None),
+        Ok(Some(data)) => {
+            cx.out.condition(DATA_SECRET_AVAILABLE, Some(true), reason::AVAILABLE, "");
+            Ok(Some(data))
+        }
+        // The data was handed out: whatever is wrong with the rest, or becomes so, does not take it back.
+        Err(problem) if config::has_data(object) => {
+            cx.host.log(
+                Level::Warn,
+                "unable to look after bootstrap data that was handed out",
+                &[("problem", &problem.to_string())],
+            );
+            if matches!(problem.fault, Fault::Waiting | Fault::Transient) {
+                cx.out.wake_after(token::RETRY);
             }
-            Ok(data)
+            Ok(None)
         }
         Err(problem) => {
             cx.out.condition(DATA_SECRET_AVAILABLE, Some(false), reason::NOT_AVAILABLE, problem.message.clone());

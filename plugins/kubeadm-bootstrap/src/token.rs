@@ -8,8 +8,13 @@ use serde_json::{Map, Value, json};
 
 /// How long a token is good for.
 pub const LIFETIME: Duration = Duration::from_secs(15 * 60);
-/// How often it is prolonged while its machine has not joined.
+/// It is prolonged once less than this is left.
+const FRESH: Duration = Duration::from_secs(LIFETIME.as_secs() * 5 / 6);
+/// How often it is looked at while its machine has not joined.
 pub const REFRESH: Duration = Duration::from_secs(5 * 60);
+
+/// How soon a failed look is repeated.
+pub const RETRY: Duration = Duration::from_secs(30);
 
 const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH: u32 = 6;
@@ -20,7 +25,7 @@ pub fn random(host: &dyn Host) -> String {
     format!("{}.{}", host.random_token(ALPHABET, ID_LENGTH), host.random_token(ALPHABET, SECRET_LENGTH))
 }
 
-/// Sees to it that the workload cluster takes the token for the next 15 minutes at least.
+/// Sees to it that the workload cluster takes the token for most of the next 15 minutes.
 pub fn ensure(cx: &mut Context<'_>, token: &str) -> Result<(), Problem> {
     let Some((id, secret)) = parts(token) else {
         return Err(Problem::invalid(
@@ -30,7 +35,8 @@ pub fn ensure(cx: &mut Context<'_>, token: &str) -> Result<(), Problem> {
     };
     let name = format!("bootstrap-token-{id}");
     let target = ObjectRef::new("v1", "Secret", &name).in_namespace("kube-system");
-    let expiration = rfc3339(cx.host.now_ms().saturating_add(LIFETIME.as_secs() * 1000));
+    let after = |time: Duration| rfc3339(cx.host.now_ms().saturating_add(time.as_secs() * 1000));
+    let (expiration, fresh) = (after(LIFETIME), after(FRESH));
     match cx.host.workload(&target).optional()? {
         None => {
             let data: Map<String, Value> = [
@@ -54,7 +60,7 @@ pub fn ensure(cx: &mut Context<'_>, token: &str) -> Result<(), Problem> {
             });
             cx.out.create("bootstrap-token", Place::Workload, object);
         }
-        Some(found) if is_shorter(&found, &expiration) => {
+        Some(found) if ends_before(&found, &fresh) => {
             let merge = json!({"data": {"expiration": STANDARD.encode(&expiration)}});
             cx.out.patch("bootstrap-token", Place::Workload, target, merge);
         }
@@ -63,11 +69,11 @@ pub fn ensure(cx: &mut Context<'_>, token: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether the token ends before `expiration`. One that never ends (a user's) is left alone.
-fn is_shorter(secret: &Value, expiration: &str) -> bool {
+/// Whether the token ends before `time`. One that never ends (a user's) is left alone.
+fn ends_before(secret: &Value, time: &str) -> bool {
     let known = STANDARD.decode(object::text(secret, "/data/expiration")).unwrap_or_default();
     // Both in UTC without fractions, as every Kubernetes component writes them: the order of text is the order of time.
-    !known.is_empty() && known.as_slice() < expiration.as_bytes()
+    !known.is_empty() && known.as_slice() < time.as_bytes()
 }
 
 fn parts(token: &str) -> Option<(&str, &str)> {
@@ -126,7 +132,8 @@ mod tests {
         };
         for (what, found, created, patched) in [
             ("no Secret yet", None, 1, 0),
-            ("a Secret that ends sooner", Some(secret("2023-11-14T22:20:00Z")), 0, 1),
+            ("a Secret with little time left", Some(secret("2023-11-14T22:25:00Z")), 0, 1),
+            ("a Secret that was just prolonged", Some(secret("2023-11-14T22:27:00Z")), 0, 0),
             ("a Secret that ends later", Some(secret("2033-11-14T22:20:00Z")), 0, 0),
             ("a Secret without end", Some(secret("")), 0, 0),
         ] {

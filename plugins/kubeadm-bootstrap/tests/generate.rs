@@ -266,6 +266,12 @@ fn a_token_is_prolonged_until_the_machine_has_a_node() {
     let expiration = &world.objects(Place::Workload, "Secret")[0]["data"]["expiration"];
     assert_eq!(*expiration, STANDARD.encode("2023-11-14T22:33:20Z"));
 
+    world.host.set_workload_down(true);
+    let (result, outcome) = world.call();
+    assert_eq!(result.unwrap(), None, "data that was handed out stays handed out");
+    assert!(outcome.conditions.is_empty() && outcome.wake_after.is_some());
+    world.host.set_workload_down(false);
+
     let mut joined = machine("w0", false);
     object::merge(&mut joined, &json!({"status": {"nodeRef": {"name": "w0"}}}));
     world.host.set_related("machine", vec![joined]);

@@ -1,7 +1,7 @@
 //! The admin's kubeconfig, as Secret `<cluster>-kubeconfig`: made once, its client certificate renewed in time.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use capwasm_sdk::{Algorithm, Context, Host, ObjectRef, Optional, Pair, Place, Problem, Refused, Subject};
+use capwasm_sdk::{Algorithm, Context, Host, ObjectRef, Optional, Pair, Place, Refused, Subject};
 use serde_json::{Value, json};
 
 use crate::certificates::secret;
@@ -58,17 +58,28 @@ pub struct Target<'a> {
     pub server: &'a str,
 }
 
-/// Sees to it that the Secret is there and good for half a year.
-pub fn ensure(
+/// What the Secret of a cluster needs.
+pub fn observe(host: &dyn Host, cluster: &str) -> Result<Step, Refused> {
+    let known = host.secret(&secret_name(cluster), KEY).optional()?;
+    let known = known.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    Ok(decide(known.as_deref(), cluster, host.now_ms(), |pem| host.not_after_ms(pem).ok()))
+}
+
+fn secret_name(cluster: &str) -> String {
+    format!("{cluster}-kubeconfig")
+}
+
+/// Carries the step out.
+pub fn write(
     cx: &mut Context<'_>,
+    step: Step,
     target: Target<'_>,
     authority: &Pair,
     algorithm: Algorithm,
     owner: &Value,
-) -> Result<(), Problem> {
-    let name = format!("{}-kubeconfig", target.cluster);
-    let known = cx.host.secret(&name, KEY).optional()?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    match decide(known.as_deref(), target.cluster, cx.host.now_ms(), |pem| cx.host.not_after_ms(pem).ok()) {
+) -> Result<(), Refused> {
+    let name = secret_name(target.cluster);
+    match step {
         Step::Keep => {}
         Step::Create => {
             let value = issue(cx.host, target, authority, algorithm)?;

@@ -30,6 +30,8 @@ impl Provider for KubeadmControlPlane {
             .kind(
                 Kind::new(Role::ControlPlane, include_str!("../crds/kubeadmcontrolplanes.json"))
                     .finalizer("kubeadm.controlplane.cluster.x-k8s.io")
+                    // Defaulted to 1.
+                    .own("spec.replicas")
                     // The record of used slots.
                     .own("metadata.annotations"),
             )

@@ -17,7 +17,9 @@ pub struct ControlPlane {
     pub api_version: String,
     /// How many machines there should be.
     pub replicas: u32,
-    /// Kubernetes version of new machines.
+    /// Whether `spec.replicas` says so.
+    pub has_replicas: bool,
+    /// Kubernetes version of new machines, `v1.36.0`.
     pub version: String,
     /// `spec.kubeadmConfigSpec`.
     pub config: Map<String, Value>,
@@ -45,7 +47,8 @@ impl ControlPlane {
             api_version: object::text(object, "/apiVersion").to_owned(),
             replicas: replicas
                 .ok_or_else(|| Problem::invalid("InvalidReplicas", "spec.replicas must be a whole number"))?,
-            version: object::text(object, "/spec/version").to_owned(),
+            has_replicas: object.pointer("/spec/replicas").is_some_and(|replicas| !replicas.is_null()),
+            version: with_v(object::text(object, "/spec/version")),
             config: match object.pointer("/spec/kubeadmConfigSpec") {
                 None | Some(Value::Null) => Map::new(),
                 Some(Value::Object(config)) => config.clone(),
@@ -75,6 +78,11 @@ impl ControlPlane {
     pub fn cluster_configuration(&self) -> Map<String, Value> {
         self.config.get("clusterConfiguration").and_then(Value::as_object).cloned().unwrap_or_default()
     }
+}
+
+/// Machines carry versions with a `v`, whatever the user wrote.
+fn with_v(version: &str) -> String {
+    if version.starts_with(|c: char| c.is_ascii_digit()) { format!("v{version}") } else { version.to_owned() }
 }
 
 /// The Cluster.

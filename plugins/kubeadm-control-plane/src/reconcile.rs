@@ -1,7 +1,7 @@
 //! One pass over a KubeadmControlPlane: observes, asks [`decide`](crate::decide) for the step, collects what should be.
 
 use capwasm_api::names::{CORE_API_VERSION, annotations, labels, reason};
-use capwasm_sdk::{Context, ControlPlaneAnswer, ObjectRef, Optional, Place, Problem, Refused, object};
+use capwasm_sdk::{Context, ControlPlaneAnswer, Fault, ObjectRef, Optional, Place, Problem, Refused, object};
 use serde_json::{Value, json};
 
 use crate::certificates::{Certificates, Purpose, Settings};
@@ -38,6 +38,11 @@ pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<ControlPlaneAns
     keep_machines(cx, &plane, &cluster, &observed);
     status::machine_conditions(&mut cx.out, &observed);
     match result {
+        // A wish that cannot be met does not make what runs unavailable.
+        Err(problem) if initialized && problem.fault == Fault::Invalid => {
+            status::refused(&mut cx.out, &observed, &problem);
+            Ok(answer)
+        }
         // Others wait for what latches; the problem is told by the next pass.
         Err(_) if initialized && !plane.initialized => {
             cx.out.wake_when_applied();
@@ -47,7 +52,7 @@ pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<ControlPlaneAns
     }
 }
 
-/// What has to be there first, then at most one machine more or less.
+/// At most one machine more or less, and what has to be there first.
 fn step(
     cx: &mut Context<'_>,
     plane: &ControlPlane,
@@ -56,8 +61,24 @@ fn step(
     observed: &Observed,
 ) -> Result<(), Problem> {
     let template = own_template(cx, plane, cluster);
-    prerequisites(cx, plane, cluster, settings, observed)?;
-    match decide(observed)? {
+    if !cluster.infrastructure_provisioned {
+        return Err(Problem::waiting(
+            reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
+            "the cluster's infrastructure is not provisioned yet",
+        ));
+    }
+    let step = decide(observed);
+    let kubeconfig = kubeconfig::observe(cx.host, &cluster.name)?;
+    // The pairs are read when something needs them, not by every pass over a control plane that is complete.
+    if kubeconfig != kubeconfig::Step::Keep || matches!(step, Ok(Step::Create { .. })) {
+        let certificates = certificates(cx, plane, cluster, settings, observed)?;
+        let (Some(server), Some(authority)) = (&cluster.server, certificates.get(Purpose::ClusterCa)) else {
+            return Err(Problem::waiting("WaitingForEndpoint", "the Cluster has no control plane endpoint yet"));
+        };
+        let target = Target { namespace: &plane.namespace, cluster: &cluster.name, server };
+        kubeconfig::write(cx, kubeconfig, target, authority, settings.algorithm, &plane.owner(true))?;
+    }
+    match step? {
         Step::Nothing => {}
         Step::Wait(why) => {
             if observed.machines.len() > observed.replicas as usize {
@@ -74,8 +95,13 @@ fn step(
     Ok(())
 }
 
-/// What changes in place, and the record of used slots, which outlives the machines that had them.
+/// What changes in place, the default of `spec.replicas`, and the record of used slots, which outlives the machines that had
+/// them.
 fn keep_machines(cx: &mut Context<'_>, plane: &ControlPlane, cluster: &Cluster, observed: &Observed) {
+    if !plane.has_replicas {
+        // Scaling and the Cluster's counters need a number to start from.
+        cx.out.own(json!({"spec": {"replicas": plane.replicas}}));
+    }
     let next = clone::slot(plane, &observed.machines).to_string();
     if next != "0" && plane.next_slot.as_deref() != Some(&next) {
         cx.out.own(json!({"metadata": {"annotations": {annotations::NEXT_SLOT: next}}}));
@@ -88,45 +114,34 @@ fn keep_machines(cx: &mut Context<'_>, plane: &ControlPlane, cluster: &Cluster, 
     }
 }
 
-/// Infrastructure, certificates, endpoint, kubeconfig: what stands before the first machine.
-fn prerequisites(
+/// The pairs of the control plane, made where they are missing.
+fn certificates(
     cx: &mut Context<'_>,
     plane: &ControlPlane,
     cluster: &Cluster,
     settings: Settings,
     observed: &Observed,
-) -> Result<(), Problem> {
-    if !cluster.infrastructure_provisioned {
-        return Err(Problem::waiting(
-            reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
-            "the cluster's infrastructure is not provisioned yet",
-        ));
-    }
-    let owner = plane.owner(true);
+) -> Result<Certificates, Problem> {
     let certificates = Certificates::read(cx.host, &cluster.name, settings).inspect_err(|problem| {
         cx.out.condition(CERTIFICATES_AVAILABLE, Some(false), reason::INTERNAL_ERROR, problem.message.clone());
     })?;
-    if !certificates.is_complete() {
-        let missing = format!("waiting for the Secrets {}", certificates.missing_names(&cluster.name));
-        cx.out.condition(CERTIFICATES_AVAILABLE, Some(false), reason::NOT_AVAILABLE, missing.clone());
-        if observed.initialized || !observed.machines.is_empty() {
-            // New authorities would be another cluster's: the machines trust the old ones.
-            return Err(Problem::terminal(
-                "CertificatesLost",
-                format!(
-                    "the control plane has machines, but its certificates are gone ({missing}); restore the Secrets from a backup"
-                ),
-            ));
-        }
-        certificates.create_missing(cx, (&plane.namespace, &cluster.name), settings, &owner)?;
-        return Err(Problem::waiting("WaitingForCertificates", missing));
+    if certificates.is_complete() {
+        cx.out.condition(CERTIFICATES_AVAILABLE, Some(true), reason::AVAILABLE, "");
+        return Ok(certificates);
     }
-    cx.out.condition(CERTIFICATES_AVAILABLE, Some(true), reason::AVAILABLE, "");
-    let (Some(server), Some(authority)) = (&cluster.server, certificates.get(Purpose::ClusterCa)) else {
-        return Err(Problem::waiting("WaitingForEndpoint", "the Cluster has no control plane endpoint yet"));
-    };
-    let target = Target { namespace: &plane.namespace, cluster: &cluster.name, server };
-    kubeconfig::ensure(cx, target, authority, settings.algorithm, &owner)
+    let missing = format!("waiting for the Secrets {}", certificates.missing_names(&cluster.name));
+    cx.out.condition(CERTIFICATES_AVAILABLE, Some(false), reason::NOT_AVAILABLE, missing.clone());
+    if observed.initialized || !observed.machines.is_empty() {
+        // New authorities would be another cluster's: the machines trust the old ones.
+        return Err(Problem::terminal(
+            "CertificatesLost",
+            format!(
+                "the control plane has machines, but its certificates are gone ({missing}); restore the Secrets from a backup"
+            ),
+        ));
+    }
+    certificates.create_missing(cx, (&plane.namespace, &cluster.name), settings, &plane.owner(true))?;
+    Err(Problem::waiting("WaitingForCertificates", missing))
 }
 
 /// Reads the infrastructure template and makes the Cluster its owner, so that it goes when the Cluster does.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use capwasm_api::names::{CORE_API_VERSION, condition, reason};
-use capwasm_sdk::{ControlPlaneAnswer, ObjectRef, Outcome, object};
+use capwasm_sdk::{ControlPlaneAnswer, ObjectRef, Outcome, Problem, object};
 use serde_json::{Value, json};
 
 use crate::decide::Observed;
@@ -88,6 +88,23 @@ pub fn conditions(out: &mut Outcome, observed: &Observed) {
     });
     out.condition(condition::REMEDIATING, Some(false), reason::NOT_REMEDIATING, "");
     out.condition(condition::DELETING, Some(false), reason::NOT_DELETING, "");
+}
+
+/// Tells of a wish for more or fewer machines that cannot be met.
+pub fn refused(out: &mut Outcome, observed: &Observed, problem: &Problem) {
+    let (there, wanted) = (observed.machines.len(), observed.replicas as usize);
+    let (name, reason) = if there < wanted {
+        (condition::SCALING_UP, reason::SCALING_UP)
+    } else {
+        (condition::SCALING_DOWN, reason::SCALING_DOWN)
+    };
+    out.condition(
+        name,
+        Some(true),
+        reason,
+        format!("Scaling from {there} to {wanted} replicas is refused: {}", problem.message),
+    );
+    out.warning(&problem.reason, problem.message.clone());
 }
 
 fn switch(out: &mut Outcome, name: &str, on: bool, (yes, no): (&str, &str), message: impl FnOnce() -> String) {

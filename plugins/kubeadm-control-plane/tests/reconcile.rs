@@ -400,13 +400,48 @@ fn what_is_not_there_yet_is_waited_for() {
 }
 
 #[test]
-fn initialization_is_told_even_when_the_next_step_is_a_mistake() {
+fn initialization_is_told_and_what_runs_stays_available_when_the_next_wish_is_a_mistake() {
     let mut world = World::new(json!({}));
     let _ = (world.pass(), world.pass());
     world.machines_join();
     world.plane["spec"]["replicas"] = json!(2);
-    assert!(world.pass().unwrap().initialized);
-    assert_eq!(world.pass().unwrap_err().reason, "InvalidReplicas");
+    for _ in 0..2 {
+        assert!(world.pass().unwrap().initialized);
+        assert_eq!(condition(&world.plane, "Available").0, "True");
+        assert_eq!(condition(&world.plane, "ScalingUp"), ("True".into(), "ScalingUp".into()));
+    }
+    let (_, outcome) = world.call();
+    assert_eq!((outcome.events[0].warning, outcome.events[0].reason.as_str()), (true, "InvalidReplicas"));
+
+    // A problem that is nobody's mistake waits one pass for what latches.
+    let mut lost = World::new(json!({"replicas": 3}));
+    let _ = (lost.pass(), lost.pass());
+    lost.machines_join();
+    lost.host.remove(
+        Place::Management,
+        &ObjectRef::new("infrastructure.cluster.x-k8s.io/v1beta2", "DockerMachineTemplate", "tmpl"),
+    );
+    assert!(lost.pass().unwrap().initialized);
+    assert_eq!(lost.pass().unwrap_err().reason, "TemplateNotFound");
+}
+
+#[test]
+fn absent_replicas_become_one_and_versions_get_their_v() {
+    let mut world = World::new(json!({"replicas": null, "version": "1.36.0"}));
+    world.settle();
+    assert_eq!(world.plane["spec"]["replicas"], 1);
+    assert_eq!(world.objects("Machine")[0]["spec"]["version"], "v1.36.0");
+    assert_eq!(world.pass().unwrap().up_to_date, 1);
+}
+
+#[test]
+fn a_complete_control_plane_reads_one_secret_per_pass() {
+    let mut world = World::new(json!({}));
+    world.settle();
+    let secrets = |world: &World| world.host.reads().iter().filter(|read| read.what.starts_with("secret")).count();
+    let before = secrets(&world);
+    world.call().0.unwrap();
+    assert_eq!(secrets(&world) - before, 1);
 }
 
 #[test]
