@@ -1,0 +1,202 @@
+//! The load balancer's container: what to do about it, how it is made, what it holds.
+
+use capwasm_sdk::{Context, Problem, object};
+use serde_json::json;
+
+use super::{Subject, is_endpoint};
+use crate::engine::{Container, Creation, Engine, EngineError};
+use crate::haproxy::{self, DIRECTORY, FILE};
+use crate::kinds::{CLUSTER_LABEL, LoadBalancerSpec, ROLE_LABEL, UID_LABEL};
+use crate::tar::{self, Attributes};
+
+/// What to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// There is none: make it.
+    Create,
+    /// Nobody remembers what its file holds: read it.
+    Compare(String),
+    /// Write the file.
+    Configure {
+        /// Engine's id.
+        id: String,
+        /// It runs, and must be told.
+        reload: bool,
+    },
+    /// It has its file and does not run.
+    Start(String),
+    /// The engine is busy with it.
+    Wait,
+    /// It runs with the wanted file.
+    Use {
+        /// Engine's id.
+        id: String,
+        /// Where it listens.
+        address: String,
+    },
+    /// It must not be touched.
+    Refuse(Problem),
+}
+
+/// Decides from what the engine shows; `known` is the fingerprint of what the container's file holds, `wanted` that of
+/// what it should hold.
+pub fn decide(subject: &Subject<'_>, found: Option<&Container>, known: Option<&str>, wanted: &str) -> Act {
+    let Some(container) = found else { return Act::Create };
+    let network = &subject.configuration.network;
+    let ours = container.label(UID_LABEL) == Some(object::uid(subject.object))
+        || is_endpoint(container, &subject.spec, network);
+    if !ours {
+        let message =
+            format!("a container named {} exists that was not made for this DockerCluster; remove it", subject.name);
+        return Act::Refuse(Problem::terminal("ContainerNameTaken", message));
+    }
+    let id = container.id.clone();
+    match (container.state.status.as_str(), known) {
+        ("running", None) => Act::Compare(id),
+        ("running", Some(known)) if known != wanted => Act::Configure { id, reload: true },
+        // Without a reload what lies there is read at the start, so that writing it again is as good as looking.
+        ("created" | "exited", known) if known != Some(wanted) => Act::Configure { id, reload: false },
+        ("created" | "exited", _) => Act::Start(id),
+        ("running", _) => match container.ipv4(network).or(container.ipv6(network)) {
+            Some(address) => Act::Use { id, address: address.to_owned() },
+            None => Act::Refuse(Problem::terminal(
+                "LoadBalancerWithoutAddress",
+                format!("container {} is not in the network {network}; remove it", subject.name),
+            )),
+        },
+        _ => Act::Wait,
+    }
+}
+
+/// Makes network and container. Whoever was quicker is looked at by the caller.
+pub fn create(cx: &mut Context<'_>, subject: &Subject<'_>, engine: &Engine<'_>) -> Result<(), Problem> {
+    let network = &subject.configuration.network;
+    let image = image(&subject.configuration.images.load_balancer, &subject.spec.load_balancer);
+    engine.ensure_network(network)?;
+    engine.ensure_image(&image)?;
+    let body = json!({
+        "Hostname": subject.name,
+        "Image": image,
+        "Labels": {
+            CLUSTER_LABEL: subject.cluster,
+            ROLE_LABEL: "external-load-balancer",
+            UID_LABEL: object::uid(subject.object),
+        },
+        "HostConfig": {"NetworkMode": network, "RestartPolicy": {"Name": "unless-stopped"}},
+        "NetworkingConfig": {"EndpointsConfig": {network: {}}},
+    });
+    if engine.create(&subject.name, &body)? == Creation::Created {
+        cx.out.event("LoadBalancerCreated", format!("created container {} from {image}", subject.name));
+    }
+    Ok(())
+}
+
+/// The configured image, with the object's own registry path or tag.
+fn image(configured: &str, wanted: &LoadBalancerSpec) -> String {
+    let (path, tag) = match configured.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => (path, tag),
+        _ => (configured, "latest"),
+    };
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let path = match wanted.image_repository.as_str() {
+        "" => path.to_owned(),
+        repository => format!("{repository}/{name}"),
+    };
+    let tag = if wanted.image_tag.is_empty() { tag } else { &wanted.image_tag };
+    format!("{path}:{tag}")
+}
+
+/// Writes the configuration.
+pub fn write(engine: &Engine<'_>, id: &str, file: &str) -> Result<(), EngineError> {
+    let mut archive = tar::Writer::default();
+    archive.file(FILE, Attributes::root(0o644), file.as_bytes());
+    engine.put_archive(id, DIRECTORY, archive.finish())
+}
+
+/// Fingerprint of the configuration in the container; of nothing when it has none.
+pub fn written(engine: &Engine<'_>, id: &str) -> Result<String, EngineError> {
+    let path = format!("{DIRECTORY}/{FILE}");
+    let Some(archive) = engine.archive(id, &path)? else { return Ok(haproxy::fingerprint("")) };
+    let entries = tar::read(&archive)
+        .ok_or_else(|| EngineError::NotAnArchive { act: format!("read {path} of container {id}") })?;
+    let content = entries.get(FILE).map(|entry| String::from_utf8_lossy(&entry.content).into_owned());
+    Ok(haproxy::fingerprint(&content.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use crate::config::Configuration;
+    use crate::kinds::{ClusterSpec, EndpointSpec};
+    use serde_json::{Value, from_value};
+
+    fn container(state: &str, uid: &str, ip: &str) -> Container {
+        from_value(json!({
+            "Id": "id", "State": {"Status": state},
+            "Config": {"Labels": {UID_LABEL: uid}},
+            "NetworkSettings": {"Networks": {"kind": {"IPAddress": ip}}},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_next_act_follows_from_what_the_engine_shows() {
+        let object: Value = json!({"metadata": {"uid": "u"}});
+        let mut subject = Subject {
+            object: &object,
+            spec: ClusterSpec::default(),
+            cluster: "quick".to_owned(),
+            name: "quick-lb".to_owned(),
+            configuration: Configuration::default(),
+        };
+        let id = || "id".to_owned();
+        let table = [
+            ("none", None, None, Act::Create),
+            ("fresh", Some(container("created", "u", "")), None, Act::Configure { id: id(), reload: false }),
+            ("fresh, configured", Some(container("created", "u", "")), Some("new"), Act::Start(id())),
+            ("runs, nobody remembers", Some(container("running", "u", "1.1.1.1")), None, Act::Compare(id())),
+            (
+                "runs, machines changed",
+                Some(container("running", "u", "1.1.1.1")),
+                Some("old"),
+                Act::Configure { id: id(), reload: true },
+            ),
+            (
+                "runs as wanted",
+                Some(container("running", "u", "1.1.1.1")),
+                Some("new"),
+                Act::Use { id: id(), address: "1.1.1.1".to_owned() },
+            ),
+            ("died", Some(container("exited", "u", "")), Some("new"), Act::Start(id())),
+            (
+                "died, machines changed",
+                Some(container("exited", "u", "")),
+                Some("old"),
+                Act::Configure { id: id(), reload: false },
+            ),
+            ("restarting", Some(container("restarting", "u", "")), Some("new"), Act::Wait),
+            ("going", Some(container("removing", "u", "")), Some("new"), Act::Wait),
+        ];
+        for (what, found, known, expected) in table {
+            assert_eq!(decide(&subject, found.as_ref(), known, "new"), expected, "{what}");
+        }
+        let another = container("running", "other", "1.1.1.1");
+        assert!(matches!(decide(&subject, Some(&another), Some("new"), "new"), Act::Refuse(_)));
+        subject.spec.control_plane_endpoint = EndpointSpec { host: "1.1.1.1".to_owned(), port: 6443 };
+        assert!(matches!(decide(&subject, Some(&another), Some("new"), "new"), Act::Use { .. }), "after a move");
+    }
+
+    #[test]
+    fn registry_path_and_tag_can_be_set_one_by_one() {
+        let wanted = |repository: &str, tag: &str| LoadBalancerSpec {
+            image_repository: repository.to_owned(),
+            image_tag: tag.to_owned(),
+            custom_template: None,
+        };
+        assert_eq!(image("kindest/haproxy:v1", &wanted("", "")), "kindest/haproxy:v1");
+        assert_eq!(image("kindest/haproxy:v1", &wanted("r.example:5000/x", "")), "r.example:5000/x/haproxy:v1");
+        assert_eq!(image("kindest/haproxy:v1", &wanted("", "v2")), "kindest/haproxy:v2");
+        assert_eq!(image("r:5000/haproxy", &wanted("", "")), "r:5000/haproxy:latest");
+    }
+}

@@ -1,0 +1,71 @@
+//! What can go wrong with a request to the engine, and what it means for the object.
+
+use capwasm_sdk::{HttpResponse, Problem, Refusal, Refused};
+
+/// A failed request. `act` reads on from "unable to".
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The host did not get an answer.
+    #[error("unable to {act}: {refused}")]
+    Unreachable {
+        /// What was tried.
+        act: String,
+        /// Why not.
+        refused: Refused,
+    },
+    /// The engine said no.
+    #[error("unable to {act}: the engine answers {status}: {message}")]
+    Rejected {
+        /// What was tried.
+        act: String,
+        /// HTTP status.
+        status: u16,
+        /// The engine's own words.
+        message: String,
+    },
+    /// The engine's answer makes no sense.
+    #[error("unable to {act}: the engine's answer is not what it should be")]
+    Garbled {
+        /// What was tried.
+        act: String,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The engine's archive makes no sense.
+    #[error("unable to {act}: the engine's answer is not a tar archive")]
+    NotAnArchive {
+        /// What was tried.
+        act: String,
+    },
+}
+
+impl EngineError {
+    /// From a response; its body is `{"message": …}` when it comes from the engine itself.
+    pub fn rejected(act: String, response: &HttpResponse) -> EngineError {
+        let told = serde_json::from_slice::<serde_json::Value>(&response.body).ok();
+        let told = told.as_ref().and_then(|body| body.get("message")?.as_str());
+        let message = told.map_or_else(
+            || String::from_utf8_lossy(&response.body).chars().take(200).collect(),
+            |message| message.chars().take(1000).collect(),
+        );
+        EngineError::Rejected { act, status: response.status, message }
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Problem {
+        let message = error.to_string();
+        match error {
+            EngineError::Unreachable { refused, .. } => match refused.refusal {
+                Refusal::Denied => Problem::terminal("EngineDenied", message),
+                _ => Problem::transient("EngineUnreachable", message),
+            },
+            EngineError::Rejected { status: 400, .. } => Problem::invalid("EngineRejected", message),
+            EngineError::Rejected { .. } => Problem::transient("EngineRejected", message),
+            EngineError::Garbled { .. } | EngineError::NotAnArchive { .. } => {
+                Problem::transient("EngineGarbled", message)
+            }
+        }
+    }
+}

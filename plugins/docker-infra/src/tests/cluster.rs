@@ -1,0 +1,215 @@
+use super::{Trouble, World, troubles};
+use capwasm_sdk::test::{TestHost, deprovision_cluster, provision_cluster};
+use capwasm_sdk::{ClusterAnswer, Endpoint, Fault, Problem, object};
+use serde_json::{Value, json};
+
+use crate::Docker;
+
+fn docker_cluster() -> Value {
+    json!({
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DockerCluster",
+        "metadata": {"name": "quick", "namespace": "default", "uid": "u1"},
+        "spec": {"failureDomains": [{"name": "fd1", "controlPlane": true}, {"name": "fd4", "controlPlane": false}]},
+    })
+}
+
+fn world() -> World {
+    World::new(TestHost::new().related("cluster", json!({"metadata": {"name": "quick"}})), docker_cluster())
+}
+
+fn pass(world: &mut World) -> Option<Result<ClusterAnswer, Problem>> {
+    Some(world.pass(|host, object| provision_cluster::<Docker>(host, object))?.0)
+}
+
+fn settle(world: &mut World) -> ClusterAnswer {
+    for _ in 0..10 {
+        if let Some(Ok(answer)) = pass(world)
+            && answer.provisioned
+        {
+            return answer;
+        }
+    }
+    panic!("not provisioned: {:#?}", world.requests());
+}
+
+fn set_machines(world: &mut World, machines: &[(&str, &str)]) {
+    let machine = |name: &str| json!({"metadata": {"name": name, "labels": {"cluster.x-k8s.io/control-plane": ""}}, "spec": {"infrastructureRef": {"name": name}}});
+    let docker_machine = |name: &str, ip: &str| json!({"metadata": {"name": name}, "status": {"addresses": [{"type": "InternalIP", "address": ip}]}});
+    world.host.set_related("machines", machines.iter().map(|(name, _)| machine(name)).collect());
+    world
+        .host
+        .set_related("infrastructure-machines", machines.iter().map(|(name, ip)| docker_machine(name, ip)).collect());
+}
+
+fn file(world: &World) -> String {
+    let engine = world.engine.borrow();
+    String::from_utf8(engine.containers["quick-lb"].files["usr/local/etc/haproxy/haproxy.cfg"].clone()).unwrap()
+}
+
+#[test]
+fn a_cluster_gets_a_network_a_load_balancer_and_its_address_as_endpoint() {
+    let mut world = world();
+    let answer = settle(&mut world);
+    assert_eq!(answer.endpoint, Some(Endpoint { host: "172.18.0.2".to_owned(), port: 6443 }));
+    let domains: Vec<(&str, bool)> =
+        answer.failure_domains.iter().map(|domain| (domain.name.as_str(), domain.control_plane)).collect();
+    assert_eq!(domains, [("fd1", true), ("fd4", false)]);
+    assert!(object::is_true(&world.object, "LoadBalancerAvailable"));
+    assert!(world.engine.borrow().networks.contains("kind"));
+    assert!(file(&world).contains("bind *:6443"));
+    assert_eq!(world.requests().len(), 11, "{:#?}", world.requests());
+    settle(&mut world);
+    assert_eq!(world.requests().len(), 12, "a cluster that is as wanted costs one request");
+}
+
+#[test]
+fn the_configuration_follows_the_control_plane_machines() {
+    let mut world = world();
+    settle(&mut world);
+    set_machines(&mut world, &[("quick-a", "172.18.0.5"), ("quick-b", "172.18.0.6")]);
+    settle(&mut world);
+    assert!(file(&world).contains("server quick-a 172.18.0.5:6443 check"), "{}", file(&world));
+    assert_eq!(world.engine.borrow().containers["quick-lb"].signals, ["HUP"]);
+    let requests = world.requests().len();
+    set_machines(&mut world, &[("quick-b", "172.18.0.6"), ("quick-a", "172.18.0.5")]);
+    settle(&mut world);
+    assert_eq!(world.requests().len(), requests + 1, "not written again when equal");
+    set_machines(&mut world, &[("quick-b", "172.18.0.6")]);
+    settle(&mut world);
+    assert!(!file(&world).contains("quick-a"));
+    assert_eq!(world.engine.borrow().containers["quick-lb"].signals, ["HUP", "HUP"]);
+}
+
+#[test]
+fn a_crash_after_any_request_leads_to_one_running_load_balancer_with_the_wanted_file() {
+    for at in 1.. {
+        let mut world = world();
+        world.trouble(at, Trouble::Crash);
+        settle(&mut world);
+        set_machines(&mut world, &[("quick-a", "172.18.0.5")]);
+        settle(&mut world);
+        let engine = world.engine.borrow();
+        assert_eq!((engine.containers.len(), engine.containers["quick-lb"].state), (1, "running"), "crash after {at}");
+        assert!(!engine.containers["quick-lb"].signals.is_empty(), "crash after {at}: told of the new file");
+        drop(engine);
+        assert!(file(&world).contains("server quick-a"), "crash after {at}");
+        if !world.is_over() {
+            assert!(at > 14);
+            break;
+        }
+    }
+}
+
+#[test]
+fn no_answer_of_the_engine_does_more_than_delay() {
+    for trouble in troubles() {
+        for at in 1..=12 {
+            let mut world = world();
+            world.trouble(at, trouble.clone());
+            let first = pass(&mut world).unwrap();
+            if let Err(problem) = &first {
+                assert_eq!(problem.fault, Fault::Transient, "{trouble:?} at {at}: {problem}");
+                assert!(!object::is_true(&world.object, "LoadBalancerAvailable"), "{trouble:?} at {at}");
+            }
+            settle(&mut world);
+            assert_eq!(world.engine.borrow().containers.len(), 1, "{trouble:?} at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_load_balancer_that_died_is_started_and_one_that_is_gone_is_made_again() {
+    let mut world = world();
+    settle(&mut world);
+    world.engine.borrow_mut().containers.get_mut("quick-lb").unwrap().state = "exited";
+    let requests = world.requests().len();
+    settle(&mut world);
+    assert_eq!(
+        world.requests()[requests..],
+        ["GET /containers/quick-lb/json", "POST /containers/c1/start", "GET /containers/quick-lb/json"]
+    );
+    world.engine.borrow_mut().containers.clear();
+    settle(&mut world);
+    assert_eq!(world.engine.borrow().containers["quick-lb"].state, "running");
+    assert!(file(&world).contains("bind *:6443"));
+}
+
+#[test]
+fn an_endpoint_that_can_no_longer_be_right_is_reported() {
+    let mut world = world();
+    let endpoint = settle(&mut world).endpoint.unwrap();
+    object::merge(
+        &mut world.object,
+        &json!({"spec": {"controlPlaneEndpoint": {"host": endpoint.host, "port": endpoint.port}}}),
+    );
+    world.engine.borrow_mut().containers.clear();
+    for _ in 0..3 {
+        let problem = pass(&mut world).unwrap().unwrap_err();
+        assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Terminal, "LoadBalancerMoved"));
+    }
+}
+
+#[test]
+fn an_endpoint_given_from_outside_is_respected() {
+    let mut world = world();
+    object::merge(
+        &mut world.object,
+        &json!({"spec": {"controlPlaneEndpoint": {"host": "api.example.org", "port": 443}}}),
+    );
+    assert_eq!(settle(&mut world).endpoint, Some(Endpoint { host: "api.example.org".to_owned(), port: 443 }));
+}
+
+#[test]
+fn a_lost_status_costs_a_look_and_no_reload() {
+    let mut world = world();
+    settle(&mut world);
+    object::merge(&mut world.object, &json!({"status": null}));
+    let requests = world.requests().len();
+    settle(&mut world);
+    assert_eq!(world.requests().len(), requests + 3);
+    assert!(world.requests()[requests + 1].starts_with("GET /containers/c1/archive"));
+    assert!(world.engine.borrow().containers["quick-lb"].signals.is_empty());
+}
+
+#[test]
+fn what_this_provider_cannot_do_is_said() {
+    let mut custom = world();
+    object::merge(
+        &mut custom.object,
+        &json!({"spec": {"loadBalancer": {"customHAProxyConfigTemplateRef": {"name": "x"}}}}),
+    );
+    assert_eq!(pass(&mut custom).unwrap().unwrap_err().reason, "CustomTemplateUnsupported");
+    let mut orphan = World::new(TestHost::new(), docker_cluster());
+    assert_eq!(pass(&mut orphan).unwrap().unwrap_err().fault, Fault::Waiting);
+    let mut mistyped = World::new(
+        TestHost::new().configuration(json!({"image": 1})).related("cluster", json!({"metadata": {"name": "quick"}})),
+        docker_cluster(),
+    );
+    assert_eq!(pass(&mut mistyped).unwrap().unwrap_err().reason, "BadConfiguration");
+}
+
+#[test]
+fn anothers_load_balancer_is_not_touched() {
+    let mut world = world();
+    settle(&mut world);
+    object::merge(&mut world.object, &json!({"metadata": {"uid": "u2"}, "status": null}));
+    assert_eq!(pass(&mut world).unwrap().unwrap_err().reason, "ContainerNameTaken");
+    let (gone, _) = world.pass(|host, object| deprovision_cluster::<Docker>(host, object)).unwrap();
+    assert!(gone.unwrap());
+    assert_eq!(world.engine.borrow().containers.len(), 1);
+}
+
+#[test]
+fn a_deletion_leaves_nothing_but_the_shared_network() {
+    for at in 1..16 {
+        let mut world = world();
+        world.trouble(at, Trouble::Crash);
+        pass(&mut world);
+        let gone = (0..5).any(|_| {
+            let pass = world.pass(|host, object| deprovision_cluster::<Docker>(host, object));
+            pass.is_some_and(|(result, _)| result.unwrap())
+        });
+        assert!(gone && world.engine.borrow().containers.is_empty(), "crash after request {at}");
+        assert_eq!(object::condition(&world.object, "LoadBalancerAvailable").unwrap()["reason"], "Deleting");
+    }
+}

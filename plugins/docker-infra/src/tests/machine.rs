@@ -1,0 +1,348 @@
+use super::{MOST_PASSES, Trouble, World, troubles};
+use capwasm_sdk::test::{TestHost, deprovision_machine, provision_machine};
+use capwasm_sdk::{AddressKind, Fault, MachineAnswer, ObjectRef, Place, Problem, object};
+use serde_json::{Value, json};
+
+use crate::Docker;
+
+const DATA: &str = "#cloud-config\nwrite_files:\n- {path: /run/kubeadm/kubeadm.yaml, content: x}\nruncmd:\n- echo before\n- kubeadm init --config /run/kubeadm/kubeadm.yaml  && echo success > /run/cluster-api/bootstrap-success.complete\n";
+const COMMANDS: [&str; 4] = [
+    "cp -a /capwasm/files/. /",
+    "echo before",
+    "kubeadm init --config /run/kubeadm/kubeadm.yaml  && echo success > /run/cluster-api/bootstrap-success.complete",
+    "test -f /run/cluster-api/bootstrap-success.complete",
+];
+
+fn docker_machine() -> Value {
+    json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DockerMachine", "metadata": {"name": "cp-1", "namespace": "default", "uid": "u1"}, "spec": {}})
+}
+
+fn host(privileged: bool) -> TestHost {
+    let machine = json!({
+        "metadata": {"name": "quick-cp-1", "labels": {"cluster.x-k8s.io/control-plane": ""}},
+        "spec": {"clusterName": "quick", "version": "v1.36.0", "failureDomain": "fd1"},
+    });
+    TestHost::new().configuration(json!({"privileged": privileged})).related("machine", machine)
+}
+
+fn world() -> World {
+    World::new(host(false).bootstrap_data("value", DATA), docker_machine())
+}
+
+/// One pass and the host's write-back of its answer; none when the caller crashed.
+fn pass(world: &mut World) -> Option<Result<MachineAnswer, Problem>> {
+    let (result, _) = world.pass(|host, object| provision_machine::<Docker>(host, object))?;
+    if let Ok(answer) = &result
+        && answer.provisioned
+    {
+        object::merge(
+            &mut world.object,
+            &json!({"spec": {"providerID": answer.provider_id}, "status": {"initialization": {"provisioned": true}}}),
+        );
+    }
+    world.engine.borrow_mut().tick();
+    for name in world.engine.borrow_mut().nodes.drain(..) {
+        world.host.put(Place::Workload, json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}));
+    }
+    Some(result)
+}
+
+fn settle(world: &mut World) -> MachineAnswer {
+    for _ in 0..MOST_PASSES {
+        if let Some(Ok(answer)) = pass(world)
+            && answer.provisioned
+        {
+            return answer;
+        }
+    }
+    panic!("not provisioned after {MOST_PASSES} passes: {:#?}\n{}", world.requests(), world.object);
+}
+
+fn assert_provisioned_once(world: &World, what: &str) {
+    let engine = world.engine.borrow();
+    assert_eq!(engine.ran, COMMANDS, "{what}: every command once, in order");
+    assert_eq!(engine.containers.len(), 1, "{what}: one container");
+    let node = world.host.objects(Place::Workload).remove(0);
+    assert_eq!(node["spec"]["providerID"], "docker:////quick-cp-1", "{what}");
+}
+
+#[test]
+fn a_machine_becomes_a_node_with_few_requests() {
+    let mut world = world();
+    let answer = settle(&mut world);
+    assert_provisioned_once(&world, "no trouble");
+    assert_eq!(answer.provider_id.as_deref(), Some("docker:////quick-cp-1"));
+    assert_eq!(answer.failure_domain.as_deref(), Some("fd1"));
+    let internal = answer.addresses.iter().find(|address| address.kind == AddressKind::InternalIp).unwrap();
+    assert_eq!(internal.value, "172.18.0.2");
+    assert!(
+        object::is_true(&world.object, "ContainerProvisioned")
+            && object::is_true(&world.object, "BootstrapExecSucceeded")
+    );
+    assert_eq!(world.object["status"].get("bootstrap"), None, "hints are gone");
+    assert!(world.requests().len() <= 40, "{:#?}", world.requests());
+    let before = world.requests().len();
+    assert!(pass(&mut world).unwrap().unwrap().provisioned);
+    assert_eq!(world.requests()[before..], ["GET /containers/quick-cp-1/json"], "a finished machine costs one request");
+}
+
+#[test]
+fn the_address_is_told_as_soon_as_the_container_runs() {
+    let mut world = world();
+    let first = pass(&mut world).unwrap().unwrap();
+    assert!(!first.provisioned);
+    assert!(first.addresses.iter().any(|address| address.value == "172.18.0.2"));
+}
+
+#[test]
+fn a_crash_after_any_request_leads_to_one_container_and_no_command_twice() {
+    for at in 1.. {
+        let mut world = world();
+        world.trouble(at, Trouble::Crash);
+        settle(&mut world);
+        if !world.is_over() {
+            assert!(at > 20, "the crashes reached the end");
+            break;
+        }
+        assert_provisioned_once(&world, &format!("crash after request {at}"));
+    }
+}
+
+#[test]
+fn two_crashes_are_as_good_as_one() {
+    for (first, second) in (1..20).flat_map(|first| [1, 2, 4, 7].map(|second| (first, second))) {
+        let mut world = world();
+        world.trouble(first, Trouble::Crash);
+        while !world.is_over() {
+            pass(&mut world);
+        }
+        world.trouble(second, Trouble::Crash);
+        settle(&mut world);
+        assert_provisioned_once(&world, &format!("crashes after requests {first} and {second}"));
+    }
+}
+
+#[test]
+fn no_answer_of_the_engine_does_more_than_delay() {
+    for trouble in troubles() {
+        for at in 1..24 {
+            let mut world = world();
+            world.trouble(at, trouble.clone());
+            // That there is no container is believed for as long as it is said.
+            let is_lie = matches!(trouble, Trouble::Answer(404, _));
+            let mut problems = 0;
+            for _ in 0..MOST_PASSES {
+                match pass(&mut world).unwrap() {
+                    Ok(answer) if answer.provisioned => break,
+                    Ok(_) => {}
+                    Err(problem) if is_lie && problem.reason == "ContainerLost" => {}
+                    Err(problem) => {
+                        assert!(
+                            matches!(problem.fault, Fault::Transient | Fault::Waiting),
+                            "{trouble:?} at {at}: {problem}"
+                        );
+                        problems += usize::from(problem.fault == Fault::Transient);
+                    }
+                }
+            }
+            assert!(problems <= 1, "{trouble:?} at {at}");
+            assert_provisioned_once(&world, &format!("{trouble:?} at {at}"));
+        }
+    }
+}
+
+#[test]
+fn a_lost_status_is_rebuilt() {
+    let mut world = world();
+    for _ in 0..MOST_PASSES {
+        object::merge(&mut world.object, &json!({"status": null}));
+        if pass(&mut world).unwrap().is_ok_and(|answer| answer.provisioned) {
+            assert_provisioned_once(&world, "status lost before every pass");
+            return;
+        }
+    }
+    panic!("not provisioned");
+}
+
+#[test]
+fn a_real_node_is_asked_whether_it_has_booted_before_anything_runs() {
+    let mut world = World::new(host(true).bootstrap_data("value", DATA), docker_machine());
+    world.engine.borrow_mut().boots_after = 3;
+    for _ in 0..3 {
+        assert!(!pass(&mut world).unwrap().unwrap().provisioned);
+        assert!(world.engine.borrow().ran.is_empty());
+    }
+    settle(&mut world);
+    let engine = world.engine.borrow();
+    assert_eq!(engine.ran.len(), COMMANDS.len());
+    assert!(engine.ran[2].contains("--ignore-preflight-errors=SystemVerification"));
+    assert_eq!(engine.containers["quick-cp-1"].body["HostConfig"]["Privileged"], true);
+    assert!(engine.images.contains("kindest/node:v1.36.0"));
+}
+
+#[test]
+fn nothing_is_made_without_bootstrap_data() {
+    let mut world = World::new(host(false), docker_machine());
+    let problem = pass(&mut world).unwrap().unwrap_err();
+    assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Waiting, "WaitingForBootstrapData"));
+    assert_eq!(world.requests(), ["GET /containers/quick-cp-1/json"]);
+    assert_eq!(object::condition(&world.object, "ContainerProvisioned").unwrap()["reason"], "WaitingForBootstrapData");
+}
+
+#[test]
+fn nothing_is_made_from_bootstrap_data_that_makes_no_sense() {
+    for (what, host) in [
+        ("malformed", host(false).bootstrap_data("value", "runcmd: {")),
+        ("traversal", host(false).bootstrap_data("value", "write_files: [{path: /../x}]")),
+        ("ignition", host(false).bootstrap_data("value", "{}").bootstrap_data("format", "ignition")),
+    ] {
+        let mut world = World::new(host, docker_machine());
+        assert_eq!(pass(&mut world).unwrap().unwrap_err().fault, Fault::Invalid, "{what}");
+        assert!(world.engine.borrow().containers.is_empty(), "{what}");
+    }
+}
+
+#[test]
+fn a_failed_command_ends_the_bootstrap_and_shows_its_log() {
+    let mut world = world();
+    world.engine.borrow_mut().fails = Some("kubeadm");
+    let problem = (0..MOST_PASSES).find_map(|_| pass(&mut world).unwrap().err()).unwrap();
+    assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Terminal, "BootstrapFailed"));
+    assert!(problem.message.contains("step 3 of 4") && problem.message.contains("output of kubeadm init"), "{problem}");
+    pass(&mut world);
+    assert_eq!(world.engine.borrow().ran.len(), 3, "neither repeated nor continued");
+    let condition = object::condition(&world.object, "BootstrapExecSucceeded").unwrap();
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("BootstrapFailed")));
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_reported_and_may_still_succeed() {
+    let mut world = world();
+    world.engine.borrow_mut().hangs = Some("kubeadm");
+    for _ in 0..8 {
+        assert!(!pass(&mut world).unwrap().unwrap().provisioned);
+    }
+    world.host.set_now_ms(1_700_000_000_000 + 301_000);
+    let (result, outcome) = world.pass(|host, object| provision_machine::<Docker>(host, object)).unwrap();
+    assert_eq!(result.unwrap_err().reason, "BootstrapTimedOut");
+    assert!(outcome.wake_after.is_some());
+    world.engine.borrow_mut().hangs = None;
+    settle(&mut world);
+    assert_provisioned_once(&world, "late");
+}
+
+#[test]
+fn a_container_that_is_gone_is_missed_and_not_replaced() {
+    let mut finished = world();
+    settle(&mut finished);
+    let mut booting = world();
+    for _ in 0..3 {
+        pass(&mut booting);
+    }
+    for (what, mut world) in [("a node", finished), ("a machine that boots", booting)] {
+        world.engine.borrow_mut().containers.clear();
+        for _ in 0..3 {
+            let problem = pass(&mut world).unwrap().unwrap_err();
+            assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Terminal, "ContainerLost"), "{what}");
+        }
+        assert!(world.engine.borrow().containers.is_empty(), "{what}");
+        assert!(!object::is_true(&world.object, "ContainerProvisioned"), "{what}");
+    }
+}
+
+#[test]
+fn a_container_that_ended_is_started_again_and_reported() {
+    let mut world = world();
+    settle(&mut world);
+    world.engine.borrow_mut().containers.get_mut("quick-cp-1").unwrap().state = "exited";
+    let problem = pass(&mut world).unwrap().unwrap_err();
+    assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Transient, "ContainerExited"));
+    assert!(problem.message.contains("137") && problem.message.contains("last words"), "{problem}");
+    assert!(pass(&mut world).unwrap().unwrap().provisioned);
+}
+
+#[test]
+fn anothers_container_of_the_same_name_is_not_touched() {
+    let mut first = world();
+    settle(&mut first);
+    object::merge(&mut first.object, &json!({"metadata": {"uid": "u2"}, "spec": {"providerID": null}, "status": null}));
+    assert_eq!(pass(&mut first).unwrap().unwrap_err().reason, "ContainerNameTaken");
+    let (gone, _) = first.pass(|host, object| deprovision_machine::<Docker>(host, object)).unwrap();
+    assert!(gone.unwrap());
+    assert_eq!(first.engine.borrow().containers.len(), 1);
+}
+
+#[test]
+fn from_every_state_nothing_is_left_after_a_deletion_however_often_it_crashes() {
+    for passes in 0..10 {
+        for crash in 1..4 {
+            let mut world = world();
+            for _ in 0..passes {
+                pass(&mut world);
+            }
+            world.trouble(crash, Trouble::Crash);
+            let gone = (0..5).any(|_| {
+                let pass = world.pass(|host, object| deprovision_machine::<Docker>(host, object));
+                pass.is_some_and(|(result, _)| result.unwrap())
+            });
+            assert!(gone && world.engine.borrow().containers.is_empty(), "after {passes} passes, crash {crash}");
+        }
+    }
+}
+
+#[test]
+fn a_moved_machine_is_found_by_its_identity() {
+    let mut world = world();
+    settle(&mut world);
+    object::merge(&mut world.object, &json!({"metadata": {"uid": "moved"}, "status": null}));
+    assert!(pass(&mut world).unwrap().unwrap().provisioned);
+    let (gone, _) = world.pass(|host, object| deprovision_machine::<Docker>(host, object)).unwrap();
+    assert!(gone.unwrap() && world.engine.borrow().containers.is_empty());
+}
+
+#[test]
+fn a_node_of_another_machine_is_not_taken() {
+    let mut world = world();
+    world.host.put(
+        Place::Workload,
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "quick-cp-1"}, "spec": {"providerID": "aws:///x"}}),
+    );
+    world.engine.borrow_mut().nodes.clear();
+    let problem = (0..MOST_PASSES)
+        .find_map(|_| {
+            let (result, _) = world.pass(|host, object| provision_machine::<Docker>(host, object)).unwrap();
+            world.engine.borrow_mut().tick();
+            result.err()
+        })
+        .unwrap();
+    assert_eq!(problem.reason, "ForeignNode");
+    let node = world.host.objects(Place::Workload).remove(0);
+    assert_eq!(node["spec"]["providerID"], "aws:///x");
+}
+
+#[test]
+fn a_machine_waits_for_its_node_while_the_cluster_cannot_be_reached() {
+    let mut world = world();
+    world.host.set_workload_down(true);
+    let problem = (0..MOST_PASSES).find_map(|_| pass(&mut world).unwrap().err()).unwrap();
+    assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Waiting, "WaitingForNode"));
+    world.host.set_workload_down(false);
+    settle(&mut world);
+    let target = ObjectRef::new("v1", "Node", "quick-cp-1");
+    assert!(world.host.reads().iter().any(|read| read.what.ends_with(&target.name)));
+}
+
+#[test]
+fn what_has_no_effect_is_told_once() {
+    let data = DATA.replace("#cloud-config", "#cloud-config\nusers: [{name: a}]\nntp: {}");
+    let mut world = World::new(host(false).bootstrap_data("value", data), docker_machine());
+    object::merge(&mut world.object, &json!({"spec": {"preLoadImages": ["a:1"]}}));
+    let mut warnings = Vec::new();
+    for _ in 0..10 {
+        let (_, outcome) = world.pass(|host, object| provision_machine::<Docker>(host, object)).unwrap();
+        world.engine.borrow_mut().tick();
+        warnings.extend(outcome.events.into_iter().filter(|event| event.warning).map(|event| event.message));
+    }
+    assert_eq!(warnings.len(), 2);
+    assert!(warnings[0].contains("users, ntp") && warnings[1].contains("a:1"));
+}
