@@ -137,10 +137,13 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// The key should run, but nothing is known to have changed.
+    /// The key should run, but nothing is known to have changed. One that runs now runs once more.
     pub fn add_resync(&mut self, key: &K, now: Instant) {
-        if self.entry(key, now).state == State::Idle {
-            self.make_ready(key, now, true);
+        let entry = self.entry(key, now);
+        match entry.state {
+            State::Idle => self.make_ready(key, now, true),
+            State::Running | State::Parked => entry.changed = true,
+            State::Ready { .. } => {}
         }
     }
 
