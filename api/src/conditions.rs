@@ -77,11 +77,7 @@ pub struct Condition {
 
 impl Condition {
     /// A condition without a message.
-    pub fn new(
-        name: impl Into<String>,
-        status: impl Into<Status>,
-        reason: impl Into<String>,
-    ) -> Condition {
+    pub fn new(name: impl Into<String>, status: impl Into<Status>, reason: impl Into<String>) -> Condition {
         Condition {
             name: name.into(),
             status: status.into(),
@@ -123,14 +119,12 @@ impl Condition {
 /// A condition of an object. Objects of the v1beta1 contract may have metav1 conditions under `status.v1beta2`; those are
 /// preferred.
 pub fn get(object: &Value, name: &str) -> Option<Condition> {
-    ["/status/v1beta2/conditions", "/status/conditions"]
-        .into_iter()
-        .find_map(|list| {
-            json::items(object, list)
-                .iter()
-                .find(|entry| json::text(entry, "/type") == Some(name))
-                .and_then(Condition::from_value)
-        })
+    ["/status/v1beta2/conditions", "/status/conditions"].into_iter().find_map(|list| {
+        json::items(object, list)
+            .iter()
+            .find(|entry| json::text(entry, "/type") == Some(name))
+            .and_then(Condition::from_value)
+    })
 }
 
 /// Whether a condition is reported and true.
@@ -153,9 +147,7 @@ pub fn set(object: &mut Value, condition: &Condition, now: Timestamp) {
     let Some(list) = list.as_array_mut() else {
         return;
     };
-    let place = list
-        .iter()
-        .position(|entry| json::text(entry, "/type") == Some(&condition.name));
+    let place = list.iter().position(|entry| json::text(entry, "/type") == Some(&condition.name));
     let kept = place.and_then(|place| list.get(place)).and_then(|entry| {
         (json::text(entry, "/status") == Some(condition.status.as_str()))
             .then(|| entry.get("lastTransitionTime").cloned())?
@@ -164,17 +156,10 @@ pub fn set(object: &mut Value, condition: &Condition, now: Timestamp) {
     entry.insert("type".into(), condition.name.clone().into());
     entry.insert("status".into(), condition.status.as_str().into());
     // metav1 wants a reason; providers of the v1beta1 contract may have none.
-    let reason = if condition.reason.is_empty() {
-        crate::names::reason::NO_REASON_REPORTED
-    } else {
-        &condition.reason
-    };
+    let reason = if condition.reason.is_empty() { crate::names::reason::NO_REASON_REPORTED } else { &condition.reason };
     entry.insert("reason".into(), reason.into());
     entry.insert("message".into(), condition.message.clone().into());
-    entry.insert(
-        "lastTransitionTime".into(),
-        kept.unwrap_or_else(|| timestamp(now).into()),
-    );
+    entry.insert("lastTransitionTime".into(), kept.unwrap_or_else(|| timestamp(now).into()));
     match place.and_then(|place| list.get_mut(place)) {
         Some(old) => *old = Value::Object(entry),
         None => list.push(Value::Object(entry)),
@@ -183,10 +168,7 @@ pub fn set(object: &mut Value, condition: &Condition, now: Timestamp) {
 
 /// Takes a condition away.
 pub fn remove(object: &mut Value, name: &str) {
-    if let Some(list) = object
-        .pointer_mut("/status/conditions")
-        .and_then(Value::as_array_mut)
-    {
+    if let Some(list) = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
         list.retain(|entry| json::text(entry, "/type") != Some(name));
     }
 }
@@ -198,12 +180,7 @@ pub fn timestamp(now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
 
     fn at(text: &str) -> Timestamp {
@@ -213,35 +190,14 @@ mod tests {
     #[test]
     fn the_transition_time_changes_only_with_the_status() {
         let mut object = json!({});
-        set(
-            &mut object,
-            &Condition::new("Ready", false, "NotReady"),
-            at("2026-01-01T00:00:00.5Z"),
-        );
-        set(
-            &mut object,
-            &Condition::new("Ready", false, "Other").message("why"),
-            at("2026-01-02T00:00:00Z"),
-        );
+        set(&mut object, &Condition::new("Ready", false, "NotReady"), at("2026-01-01T00:00:00.5Z"));
+        set(&mut object, &Condition::new("Ready", false, "Other").message("why"), at("2026-01-02T00:00:00Z"));
         let kept = get(&object, "Ready").unwrap();
-        assert_eq!(
-            kept.last_transition_time.as_deref(),
-            Some("2026-01-01T00:00:00Z")
-        );
-        assert_eq!(
-            (kept.reason.as_str(), kept.message.as_str()),
-            ("Other", "why")
-        );
-        set(
-            &mut object,
-            &Condition::new("Ready", true, ""),
-            at("2026-01-03T00:00:00Z"),
-        );
+        assert_eq!(kept.last_transition_time.as_deref(), Some("2026-01-01T00:00:00Z"));
+        assert_eq!((kept.reason.as_str(), kept.message.as_str()), ("Other", "why"));
+        set(&mut object, &Condition::new("Ready", true, ""), at("2026-01-03T00:00:00Z"));
         let changed = get(&object, "Ready").unwrap();
-        assert_eq!(
-            changed.last_transition_time.as_deref(),
-            Some("2026-01-03T00:00:00Z")
-        );
+        assert_eq!(changed.last_transition_time.as_deref(), Some("2026-01-03T00:00:00Z"));
         assert_eq!(changed.reason, "NoReasonReported");
         assert_eq!(object["status"]["conditions"].as_array().unwrap().len(), 1);
         remove(&mut object, "Ready");

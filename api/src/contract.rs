@@ -46,10 +46,8 @@ impl Contract {
 pub fn resolve(crd: &Value) -> Option<(Contract, String)> {
     Contract::NEWEST_FIRST.into_iter().find_map(|contract| {
         let versions = crate::json::label(crd, &contract.label())?;
-        let highest = versions
-            .split('_')
-            .filter(|version| !version.is_empty())
-            .max_by(|a, b| compare_versions(a, b))?;
+        let highest =
+            versions.split('_').filter(|version| !version.is_empty()).max_by(|a, b| compare_versions(a, b))?;
         Some((contract, highest.to_owned()))
     })
 }
@@ -68,16 +66,8 @@ pub fn crd_name(group: &str, kind: &str) -> String {
 }
 
 fn plural(word: &str) -> String {
-    let vowel_before_y = || {
-        word.chars()
-            .rev()
-            .nth(1)
-            .is_some_and(|letter| "aeiou".contains(letter))
-    };
-    if ["s", "x", "z", "ch", "sh"]
-        .iter()
-        .any(|end| word.ends_with(end))
-    {
+    let vowel_before_y = || word.chars().rev().nth(1).is_some_and(|letter| "aeiou".contains(letter));
+    if ["s", "x", "z", "ch", "sh"].iter().any(|end| word.ends_with(end)) {
         format!("{word}es")
     } else if word.ends_with('y') && !vowel_before_y() {
         format!("{}ies", &word[..word.len() - 1])
@@ -99,11 +89,7 @@ mod tests {
                 json!({"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta1_v1beta2"}),
                 Some((Contract::V1Beta2, "v1beta2")),
             ),
-            (
-                "old only",
-                json!({"cluster.x-k8s.io/v1beta1": "v1alpha7_v1beta1"}),
-                Some((Contract::V1Beta1, "v1beta1")),
-            ),
+            ("old only", json!({"cluster.x-k8s.io/v1beta1": "v1alpha7_v1beta1"}), Some((Contract::V1Beta1, "v1beta1"))),
             (
                 "stable beats beta",
                 json!({"cluster.x-k8s.io/v1beta2": "v1_v1beta9_v1alpha3"}),
@@ -117,11 +103,7 @@ mod tests {
             ("none", json!({"cluster.x-k8s.io/provider": "x"}), None),
         ] {
             let crd = json!({"metadata": {"labels": labels}});
-            assert_eq!(
-                resolve(&crd),
-                expected.map(|(contract, version)| (contract, version.to_owned())),
-                "{what}"
-            );
+            assert_eq!(resolve(&crd), expected.map(|(contract, version)| (contract, version.to_owned())), "{what}");
         }
         let crd = json!({"metadata": {"labels": {"cluster.x-k8s.io/v1beta1": "v1beta1", "cluster.x-k8s.io/v1beta2": "v1beta2"}}});
         assert_eq!(of_version(&crd, "v1beta1"), Some(Contract::V1Beta1));

@@ -21,19 +21,12 @@ const CRDS: [&str; 13] = [
 /// All of them, parsed.
 pub fn core_crds() -> Vec<Value> {
     // The files are part of this crate; a test parses each.
-    CRDS.iter()
-        .filter_map(|text| serde_json::from_str(text).ok())
-        .collect()
+    CRDS.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
     use crate::{contract, json};
 
@@ -43,14 +36,9 @@ mod tests {
         assert_eq!(all.len(), CRDS.len());
         for crd in &all {
             let text = |pointer| json::text(crd, pointer).unwrap();
-            assert_eq!(
-                json::name(crd),
-                contract::crd_name(text("/spec/group"), text("/spec/names/kind"))
-            );
+            assert_eq!(json::name(crd), contract::crd_name(text("/spec/group"), text("/spec/names/kind")));
             assert_eq!(text("/spec/versions/0/name"), "v1beta2");
-            assert!(
-                json::text(crd, "/spec/versions/0/schema/openAPIV3Schema/description").is_some()
-            );
+            assert!(json::text(crd, "/spec/versions/0/schema/openAPIV3Schema/description").is_some());
         }
     }
 }

@@ -33,11 +33,7 @@ pub fn default(object: &mut Value, old: Option<&Value>) {
 fn machine(object: &mut Value) {
     label_cluster(object, &["metadata", "labels"]);
     prefix_version(object, &["spec", "version"]);
-    absent(
-        object,
-        &["spec", "deletion", "nodeDeletionTimeoutSeconds"],
-        NODE_DELETION_TIMEOUT,
-    );
+    absent(object, &["spec", "deletion", "nodeDeletionTimeoutSeconds"], NODE_DELETION_TIMEOUT);
 }
 
 fn machine_set(object: &mut Value, old: Option<&Value>) {
@@ -50,28 +46,10 @@ fn machine_set(object: &mut Value, old: Option<&Value>) {
 fn machine_deployment(object: &mut Value, old: Option<&Value>) {
     label_cluster(object, &["metadata", "labels"]);
     replicas(object, old);
-    absent(
-        object,
-        &["spec", "rollout", "strategy", "type"],
-        "RollingUpdate",
-    );
+    absent(object, &["spec", "rollout", "strategy", "type"], "RollingUpdate");
     if json::text(object, "/spec/rollout/strategy/type") == Some("RollingUpdate") {
-        absent(
-            object,
-            &["spec", "rollout", "strategy", "rollingUpdate", "maxSurge"],
-            1,
-        );
-        absent(
-            object,
-            &[
-                "spec",
-                "rollout",
-                "strategy",
-                "rollingUpdate",
-                "maxUnavailable",
-            ],
-            0,
-        );
+        absent(object, &["spec", "rollout", "strategy", "rollingUpdate", "maxSurge"], 1);
+        absent(object, &["spec", "rollout", "strategy", "rollingUpdate", "maxUnavailable"], 0);
     }
     select_own(object, labels::DEPLOYMENT_NAME);
     label_cluster(object, &["spec", "selector", "matchLabels"]);
@@ -83,38 +61,15 @@ fn machine_pool(object: &mut Value, old: Option<&Value>) {
     label_cluster(object, &["metadata", "labels"]);
     replicas(object, old);
     prefix_version(object, &["spec", "template", "spec", "version"]);
-    absent(
-        object,
-        &[
-            "spec",
-            "template",
-            "spec",
-            "deletion",
-            "nodeDeletionTimeoutSeconds",
-        ],
-        NODE_DELETION_TIMEOUT,
-    );
+    absent(object, &["spec", "template", "spec", "deletion", "nodeDeletionTimeoutSeconds"], NODE_DELETION_TIMEOUT);
 }
 
 fn machine_health_check(object: &mut Value) {
     label_cluster(object, &["metadata", "labels"]);
-    absent(
-        object,
-        &["spec", "checks", "nodeStartupTimeoutSeconds"],
-        NODE_STARTUP_TIMEOUT,
-    );
+    absent(object, &["spec", "checks", "nodeStartupTimeoutSeconds"], NODE_STARTUP_TIMEOUT);
     let trigger = "/spec/remediation/triggerIf";
     if json::text(object, &format!("{trigger}/unhealthyInRange")).is_none() {
-        absent(
-            object,
-            &[
-                "spec",
-                "remediation",
-                "triggerIf",
-                "unhealthyLessThanOrEqualTo",
-            ],
-            "100%",
-        );
+        absent(object, &["spec", "remediation", "triggerIf", "unhealthyLessThanOrEqualTo"], "100%");
     }
 }
 
@@ -142,23 +97,17 @@ fn label_cluster(object: &mut Value, path: &[&str]) {
 
 /// An empty selector selects by the object's own name, and its template gets that label.
 fn select_own(object: &mut Value, key: &str) {
-    let empty = object
-        .pointer("/spec/selector")
-        .is_none_or(selector::is_empty);
+    let empty = object.pointer("/spec/selector").is_none_or(selector::is_empty);
     if empty && !json::name(object).is_empty() {
         let name = label_value(json::name(object));
-        json::map(object, &["spec", "selector", "matchLabels"])
-            .insert(key.to_owned(), name.clone().into());
-        json::map(object, &["spec", "template", "metadata", "labels"])
-            .insert(key.to_owned(), name.into());
+        json::map(object, &["spec", "selector", "matchLabels"]).insert(key.to_owned(), name.clone().into());
+        json::map(object, &["spec", "template", "metadata", "labels"]).insert(key.to_owned(), name.into());
     }
 }
 
 /// Versions begin with `v`.
 fn prefix_version(object: &mut Value, path: &[&str]) {
-    if let Some(version) =
-        json::text(object, &pointer(path)).filter(|version| !version.starts_with('v'))
-    {
+    if let Some(version) = json::text(object, &pointer(path)).filter(|version| !version.starts_with('v')) {
         let version = format!("v{version}");
         json::set(object, path, version);
     }
@@ -170,14 +119,10 @@ fn replicas(object: &mut Value, old: Option<&Value>) {
         return;
     }
     let limit = |key| json::annotation(object, key).and_then(|text| text.parse::<i64>().ok());
-    let replicas = match (
-        limit(annotations::AUTOSCALER_MIN),
-        limit(annotations::AUTOSCALER_MAX),
-    ) {
-        (Some(min), Some(max)) if min <= max => old
-            .and_then(|old| json::number(old, "/spec/replicas"))
-            .unwrap_or(min)
-            .clamp(min, max),
+    let replicas = match (limit(annotations::AUTOSCALER_MIN), limit(annotations::AUTOSCALER_MAX)) {
+        (Some(min), Some(max)) if min <= max => {
+            old.and_then(|old| json::number(old, "/spec/replicas")).unwrap_or(min).clamp(min, max)
+        }
         _ => 1,
     };
     json::set(object, &["spec", "replicas"], json!(replicas));
@@ -188,7 +133,8 @@ mod tests {
     use super::*;
 
     fn of(kind: &str, metadata: Value, spec: Value) -> Value {
-        let mut object = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata, "spec": spec});
+        let mut object =
+            json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata, "spec": spec});
         default(&mut object, None);
         let once = object.clone();
         default(&mut object, Some(&once));
@@ -212,10 +158,7 @@ mod tests {
             json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
         );
         assert_eq!(object["spec"]["replicas"], 1);
-        assert_eq!(
-            object["metadata"]["labels"],
-            json!({"cluster.x-k8s.io/cluster-name": "c"})
-        );
+        assert_eq!(object["metadata"]["labels"], json!({"cluster.x-k8s.io/cluster-name": "c"}));
     }
 
     #[test]
@@ -226,37 +169,20 @@ mod tests {
             json!({"clusterName": "c", "replicas": 0, "selector": {"matchLabels": {"a": "b"}},
             "template": {"metadata": {"labels": {"a": "b"}}}, "rollout": {"strategy": {"type": "OnDelete"}}}),
         );
-        assert_eq!(
-            object["spec"]["selector"]["matchLabels"],
-            json!({"a": "b", "cluster.x-k8s.io/cluster-name": "c"})
-        );
-        assert_eq!(
-            object["spec"]["rollout"],
-            json!({"strategy": {"type": "OnDelete"}})
-        );
+        assert_eq!(object["spec"]["selector"]["matchLabels"], json!({"a": "b", "cluster.x-k8s.io/cluster-name": "c"}));
+        assert_eq!(object["spec"]["rollout"], json!({"strategy": {"type": "OnDelete"}}));
         assert_eq!(object["spec"]["replicas"], 0);
     }
 
     #[test]
     fn a_null_selector_of_a_set_selects_by_set_name() {
-        let object = of(
-            "MachineSet",
-            json!({"name": "ms"}),
-            json!({"clusterName": "c", "selector": null}),
-        );
-        assert_eq!(
-            object["spec"]["selector"]["matchLabels"],
-            json!({"cluster.x-k8s.io/set-name": "ms"})
-        );
+        let object = of("MachineSet", json!({"name": "ms"}), json!({"clusterName": "c", "selector": null}));
+        assert_eq!(object["spec"]["selector"]["matchLabels"], json!({"cluster.x-k8s.io/set-name": "ms"}));
     }
 
     #[test]
     fn a_machine_gets_its_label_version_prefix_and_deletion_timeout() {
-        let object = of(
-            "Machine",
-            json!({"name": "m"}),
-            json!({"clusterName": "c", "version": "1.2.3"}),
-        );
+        let object = of("Machine", json!({"name": "m"}), json!({"clusterName": "c", "version": "1.2.3"}));
         assert_eq!(
             object["spec"],
             json!({"clusterName": "c", "version": "v1.2.3", "deletion": {"nodeDeletionTimeoutSeconds": 10}})
@@ -271,14 +197,10 @@ mod tests {
 
     #[test]
     fn replicas_stay_within_the_autoscalers_limits() {
-        let annotations =
-            json!({annotations::AUTOSCALER_MIN: "2", annotations::AUTOSCALER_MAX: "5"});
-        for (what, old, expected) in [
-            ("new", None, 2),
-            ("below", Some(1), 2),
-            ("within", Some(4), 4),
-            ("above", Some(9), 5),
-        ] {
+        let annotations = json!({annotations::AUTOSCALER_MIN: "2", annotations::AUTOSCALER_MAX: "5"});
+        for (what, old, expected) in
+            [("new", None, 2), ("below", Some(1), 2), ("within", Some(4), 4), ("above", Some(9), 5)]
+        {
             let mut object = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "metadata": {"name": "m", "annotations": annotations}, "spec": {}});
             let old = old.map(|replicas| json!({"spec": {"replicas": replicas}}));
             default(&mut object, old.as_ref());
@@ -288,8 +210,7 @@ mod tests {
 
     #[test]
     fn other_kinds_stay_as_they_are() {
-        let mut object =
-            json!({"apiVersion": "other/v1", "kind": "Machine", "spec": {"clusterName": "c"}});
+        let mut object = json!({"apiVersion": "other/v1", "kind": "Machine", "spec": {"clusterName": "c"}});
         let before = object.clone();
         default(&mut object, None);
         assert_eq!(object, before);
@@ -297,24 +218,14 @@ mod tests {
 
     #[test]
     fn a_health_check_acts_on_any_number_unless_told_otherwise() {
-        let object = of(
-            "MachineHealthCheck",
-            json!({"name": "m"}),
-            json!({"clusterName": "c"}),
-        );
+        let object = of("MachineHealthCheck", json!({"name": "m"}), json!({"clusterName": "c"}));
         assert_eq!(object["spec"]["checks"]["nodeStartupTimeoutSeconds"], 600);
-        assert_eq!(
-            object["spec"]["remediation"]["triggerIf"]["unhealthyLessThanOrEqualTo"],
-            "100%"
-        );
+        assert_eq!(object["spec"]["remediation"]["triggerIf"]["unhealthyLessThanOrEqualTo"], "100%");
         let ranged = of(
             "MachineHealthCheck",
             json!({"name": "m"}),
             json!({"clusterName": "c", "remediation": {"triggerIf": {"unhealthyInRange": "[1-2]"}}}),
         );
-        assert_eq!(
-            ranged["spec"]["remediation"]["triggerIf"],
-            json!({"unhealthyInRange": "[1-2]"})
-        );
+        assert_eq!(ranged["spec"]["remediation"]["triggerIf"], json!({"unhealthyInRange": "[1-2]"}));
     }
 }

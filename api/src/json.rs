@@ -4,10 +4,7 @@ use serde_json::{Map, Value};
 
 /// The text at a JSON pointer, if it is there and not empty.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
-    object
-        .pointer(pointer)?
-        .as_str()
-        .filter(|text| !text.is_empty())
+    object.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
 }
 
 /// The truth value at a JSON pointer.
@@ -22,10 +19,7 @@ pub fn number(object: &Value, pointer: &str) -> Option<i64> {
 
 /// The list at a JSON pointer; empty when absent.
 pub fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// A label's value.
@@ -35,11 +29,7 @@ pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 
 /// An annotation's value.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
-    object
-        .get("metadata")?
-        .get("annotations")?
-        .get(key)?
-        .as_str()
+    object.get("metadata")?.get("annotations")?.get(key)?.as_str()
 }
 
 /// `metadata.name`, or nothing.
@@ -110,6 +100,19 @@ pub fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) {
     }
 }
 
+/// The JSON merge patch (RFC 7396) that makes `from` into `to`; `None` when nothing differs.
+pub fn merge_patch(from: &Value, to: &Value) -> Option<Value> {
+    let (Value::Object(old), Value::Object(new)) = (from, to) else {
+        return (from != to).then(|| to.clone());
+    };
+    let gone = old.keys().filter(|key| !new.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let changed = new
+        .iter()
+        .filter_map(|(key, value)| Some((key.clone(), merge_patch(old.get(key).unwrap_or(&Value::Null), value)?)));
+    let patch: Map<String, Value> = gone.chain(changed).collect();
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
 fn as_map(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -129,22 +132,19 @@ mod tests {
     #[test]
     fn a_value_is_set_where_parents_are_missing_and_null_removes_it() {
         let mut object = json!({"status": null});
-        set(
-            &mut object,
-            &["status", "initialization", "provisioned"],
-            true,
-        );
-        assert_eq!(
-            object,
-            json!({"status": {"initialization": {"provisioned": true}}})
-        );
-        set(
-            &mut object,
-            &["status", "initialization", "provisioned"],
-            Value::Null,
-        );
+        set(&mut object, &["status", "initialization", "provisioned"], true);
+        assert_eq!(object, json!({"status": {"initialization": {"provisioned": true}}}));
+        set(&mut object, &["status", "initialization", "provisioned"], Value::Null);
         set(&mut object, &["absent", "path"], Value::Null);
         assert_eq!(object, json!({"status": {"initialization": {}}}));
+    }
+
+    #[test]
+    fn a_merge_patch_holds_only_what_differs() {
+        let from = json!({"a": 1, "b": {"c": 1, "d": 2}, "l": [1]});
+        assert_eq!(merge_patch(&from, &from), None);
+        let to = json!({"a": 1, "b": {"c": 2}, "l": [1, 2], "n": {}});
+        assert_eq!(merge_patch(&from, &to), Some(json!({"b": {"c": 2, "d": null}, "l": [1, 2], "n": {}})));
     }
 
     #[test]

@@ -10,20 +10,17 @@ mod machine_set;
 mod meta;
 
 pub use cluster::{
-    Cluster, ClusterInitialization, ClusterNetwork, ClusterSpec, ClusterStatus, Endpoint,
-    FailureDomain, NetworkRanges,
+    Cluster, ClusterInitialization, ClusterNetwork, ClusterSpec, ClusterStatus, Endpoint, FailureDomain, NetworkRanges,
 };
 pub use machine::{
-    Bootstrap, Deletion, Machine, MachineAddress, MachineDeletionStatus, MachineInitialization,
-    MachineSpec, MachineStatus, NodeRef, ReadinessGate, Taint,
+    Bootstrap, Deletion, Machine, MachineAddress, MachineDeletionStatus, MachineInitialization, MachineSpec,
+    MachineStatus, NodeRef, ReadinessGate, Taint,
 };
 pub use machine_deployment::{
-    MachineDeployment, MachineDeploymentSpec, MachineDeploymentStatus, RollingUpdate, Rollout,
-    RolloutStrategy,
+    MachineDeployment, MachineDeploymentSpec, MachineDeploymentStatus, RollingUpdate, Rollout, RolloutStrategy,
 };
 pub use machine_set::{
-    MachineNaming, MachineSet, MachineSetSpec, MachineSetStatus, MachineTemplate, SetDeletion,
-    VersionCount,
+    MachineNaming, MachineSet, MachineSetSpec, MachineSetStatus, MachineTemplate, SetDeletion, VersionCount,
 };
 pub use meta::{ContractReference, Metadata, OwnerReference, TemplateMetadata};
 

@@ -19,10 +19,7 @@ pub struct Violation {
 }
 
 fn violation(field: &'static str, message: impl Into<String>) -> Violation {
-    Violation {
-        field,
-        message: message.into(),
-    }
+    Violation { field, message: message.into() }
 }
 
 /// All rules that an object of a core kind breaks, after defaulting. `old` is the stored object on updates.
@@ -43,12 +40,7 @@ pub fn validate(object: &Value, old: Option<&Value>) -> Vec<Violation> {
         "Cluster" => cluster(object, old, &mut found),
         "Machine" => bootstrap(object, "/spec", "spec.bootstrap", &mut found),
         "MachineSet" | "MachineDeployment" => set(object, &mut found),
-        "MachinePool" => bootstrap(
-            object,
-            "/spec/template/spec",
-            "spec.template.spec.bootstrap",
-            &mut found,
-        ),
+        "MachinePool" => bootstrap(object, "/spec/template/spec", "spec.template.spec.bootstrap", &mut found),
         "MachineHealthCheck" => health_check(object, &mut found),
         _ => {}
     }
@@ -60,42 +52,21 @@ fn changed(object: &Value, old: Option<&Value>, pointer: &str) -> bool {
 }
 
 fn cluster(object: &Value, old: Option<&Value>, found: &mut Vec<Violation>) {
-    let has = |object: &Value, pointer: &str| {
-        object
-            .pointer(pointer)
-            .is_some_and(|value| !value.is_null())
-    };
-    if ![
-        "/spec/infrastructureRef",
-        "/spec/controlPlaneRef",
-        "/spec/topology",
-    ]
-    .iter()
-    .any(|pointer| has(object, pointer))
+    let has = |object: &Value, pointer: &str| object.pointer(pointer).is_some_and(|value| !value.is_null());
+    if !["/spec/infrastructureRef", "/spec/controlPlaneRef", "/spec/topology"]
+        .iter()
+        .any(|pointer| has(object, pointer))
     {
-        found.push(violation(
-            "spec",
-            "needs at least one of infrastructureRef, controlPlaneRef and topology",
-        ));
+        found.push(violation("spec", "needs at least one of infrastructureRef, controlPlaneRef and topology"));
     }
     if old.is_some_and(|old| has(old, "/spec/topology") && !has(object, "/spec/topology")) {
         found.push(violation("spec.topology", "cannot be removed"));
     }
     for (field, pointer) in [
-        (
-            "spec.clusterNetwork.pods.cidrBlocks",
-            "/spec/clusterNetwork/pods/cidrBlocks",
-        ),
-        (
-            "spec.clusterNetwork.services.cidrBlocks",
-            "/spec/clusterNetwork/services/cidrBlocks",
-        ),
+        ("spec.clusterNetwork.pods.cidrBlocks", "/spec/clusterNetwork/pods/cidrBlocks"),
+        ("spec.clusterNetwork.services.cidrBlocks", "/spec/clusterNetwork/services/cidrBlocks"),
     ] {
-        for block in json::items(object, pointer)
-            .iter()
-            .filter_map(Value::as_str)
-            .filter(|block| !is_cidr(block))
-        {
+        for block in json::items(object, pointer).iter().filter_map(Value::as_str).filter(|block| !is_cidr(block)) {
             found.push(violation(field, format!("{block} is not in CIDR notation")));
         }
     }
@@ -112,9 +83,7 @@ fn is_cidr(block: &str) -> bool {
 }
 
 fn bootstrap(object: &Value, spec: &str, field: &'static str, found: &mut Vec<Violation>) {
-    let config = object
-        .pointer(&format!("{spec}/bootstrap/configRef"))
-        .is_some_and(|value| !value.is_null());
+    let config = object.pointer(&format!("{spec}/bootstrap/configRef")).is_some_and(|value| !value.is_null());
     if !config && json::text(object, &format!("{spec}/bootstrap/dataSecretName")).is_none() {
         found.push(violation(field, "needs configRef or dataSecretName"));
     }
@@ -130,61 +99,33 @@ fn set(object: &Value, found: &mut Vec<Violation>) {
         .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
         .collect();
     if !selector::matches(selector, &labels) {
-        found.push(violation(
-            "spec.template.metadata.labels",
-            "must match spec.selector",
-        ));
+        found.push(violation("spec.template.metadata.labels", "must match spec.selector"));
     }
-    if json::text(object, "/spec/machineNaming/template")
-        .is_some_and(|template| !has_random(template))
-    {
-        found.push(violation(
-            "spec.machineNaming.template",
-            "must contain {{ .random }}",
-        ));
+    if json::text(object, "/spec/machineNaming/template").is_some_and(|template| !has_random(template)) {
+        found.push(violation("spec.machineNaming.template", "must contain {{ .random }}"));
     }
-    bootstrap(
-        object,
-        "/spec/template/spec",
-        "spec.template.spec.bootstrap",
-        found,
-    );
+    bootstrap(object, "/spec/template/spec", "spec.template.spec.bootstrap", found);
     let zero = |name: &str| {
         let value = object.pointer(&format!("/spec/rollout/strategy/rollingUpdate/{name}"));
-        value.is_some_and(|value| {
-            value.as_i64() == Some(0) || matches!(value.as_str(), Some("0" | "0%"))
-        })
+        value.is_some_and(|value| value.as_i64() == Some(0) || matches!(value.as_str(), Some("0" | "0%")))
     };
     if zero("maxSurge") && zero("maxUnavailable") {
-        found.push(violation(
-            "spec.rollout.strategy.rollingUpdate",
-            "maxSurge and maxUnavailable cannot both be 0",
-        ));
+        found.push(violation("spec.rollout.strategy.rollingUpdate", "maxSurge and maxUnavailable cannot both be 0"));
     }
 }
 
 fn has_random(template: &str) -> bool {
-    template.split("{{").skip(1).any(|part| {
-        part.split("}}")
-            .next()
-            .is_some_and(|inner| inner.trim() == ".random")
-    })
+    template.split("{{").skip(1).any(|part| part.split("}}").next().is_some_and(|inner| inner.trim() == ".random"))
 }
 
 fn health_check(object: &Value, found: &mut Vec<Violation>) {
-    if object
-        .pointer("/spec/selector")
-        .is_none_or(selector::is_empty)
-    {
+    if object.pointer("/spec/selector").is_none_or(selector::is_empty) {
         found.push(violation("spec.selector", "cannot be empty"));
     }
     if json::number(object, "/spec/checks/nodeStartupTimeoutSeconds")
         .is_some_and(|seconds| seconds != 0 && seconds < 30)
     {
-        found.push(violation(
-            "spec.checks.nodeStartupTimeoutSeconds",
-            "must be 0 or at least 30",
-        ));
+        found.push(violation("spec.checks.nodeStartupTimeoutSeconds", "must be 0 or at least 30"));
     }
 }
 
@@ -195,10 +136,7 @@ mod tests {
 
     fn fields(kind: &str, spec: Value, old: Option<Value>) -> Vec<&'static str> {
         let whole = |spec| json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": "x"}, "spec": spec});
-        validate(&whole(spec), old.map(whole).as_ref())
-            .into_iter()
-            .map(|violation| violation.field)
-            .collect()
+        validate(&whole(spec), old.map(whole).as_ref()).into_iter().map(|violation| violation.field).collect()
     }
 
     #[test]
@@ -208,13 +146,7 @@ mod tests {
         let selector = json!({"matchLabels": {"a": "b"}});
         let reference = json!({"apiGroup": "g", "kind": "K", "name": "n"});
         for (what, kind, spec, old, expected) in [
-            (
-                "a cluster of nothing",
-                "Cluster",
-                json!({}),
-                None,
-                vec!["spec"],
-            ),
+            ("a cluster of nothing", "Cluster", json!({}), None, vec!["spec"]),
             (
                 "a good cluster",
                 "Cluster",
@@ -236,13 +168,7 @@ mod tests {
                 Some(json!({"topology": {}})),
                 vec!["spec.topology"],
             ),
-            (
-                "a machine without bootstrap",
-                "Machine",
-                json!({"clusterName": "c"}),
-                None,
-                vec!["spec.bootstrap"],
-            ),
+            ("a machine without bootstrap", "Machine", json!({"clusterName": "c"}), None, vec!["spec.bootstrap"]),
             (
                 "another cluster",
                 "Machine",

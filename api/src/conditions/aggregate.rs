@@ -39,23 +39,11 @@ pub fn aggregate<'v>(objects: impl IntoIterator<Item = &'v Value>, of: Aggregate
         if priority == Priority::Info {
             continue;
         }
-        let text = if condition.message.is_empty() {
-            condition.reason
-        } else {
-            condition.message
-        };
+        let text = if condition.message.is_empty() { condition.reason } else { condition.message };
         let (kind, name) = (json::kind(object), json::name(object));
-        match groups
-            .iter_mut()
-            .find(|group| group.priority == priority && group.kind == kind && group.text == text)
-        {
+        match groups.iter_mut().find(|group| group.priority == priority && group.kind == kind && group.text == text) {
             Some(group) => group.names.push(name.to_owned()),
-            None => groups.push(Group {
-                priority,
-                kind: kind.to_owned(),
-                text,
-                names: vec![name.to_owned()],
-            }),
+            None => groups.push(Group { priority, kind: kind.to_owned(), text, names: vec![name.to_owned()] }),
         }
     }
     if !any {
@@ -67,17 +55,10 @@ pub fn aggregate<'v>(objects: impl IntoIterator<Item = &'v Value>, of: Aggregate
         group.names.sort();
     }
     groups.sort_by(|a, b| {
-        a.priority
-            .cmp(&b.priority)
-            .then(b.names.len().cmp(&a.names.len()))
-            .then(a.names.cmp(&b.names))
+        a.priority.cmp(&b.priority).then(b.names.len().cmp(&a.names.len())).then(a.names.cmp(&b.names))
     });
     let mut lines: Vec<String> = groups.iter().take(MOST).map(Group::line).collect();
-    let rest: usize = groups
-        .iter()
-        .skip(MOST)
-        .map(|group| group.names.len())
-        .sum();
+    let rest: usize = groups.iter().skip(MOST).map(|group| group.names.len()).sum();
     if rest > 0 {
         lines.push(format!("And {rest} more with other issues"));
     }
@@ -94,13 +75,7 @@ struct Group {
 impl Group {
     fn line(&self) -> String {
         let plural = if self.names.len() == 1 { "" } else { "s" };
-        let mut names = self
-            .names
-            .iter()
-            .take(MOST)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(", ");
+        let mut names = self.names.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
         if self.names.len() > MOST {
             names.push_str(&format!(", ... ({} more)", self.names.len() - MOST));
         }
@@ -113,11 +88,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const READY: Reasons = Reasons {
-        issue: "NotReady",
-        unknown: "ReadyUnknown",
-        info: "Ready",
-    };
+    const READY: Reasons = Reasons { issue: "NotReady", unknown: "ReadyUnknown", info: "Ready" };
 
     fn machine(name: &str, status: &str, message: &str) -> Value {
         json!({"kind": "Machine", "metadata": {"name": name},
@@ -127,12 +98,7 @@ mod tests {
     fn of(machines: &[Value]) -> Condition {
         aggregate(
             machines,
-            Aggregate {
-                source: "Ready",
-                target: "MachinesReady",
-                polarity: Polarity::Positive,
-                reasons: READY,
-            },
+            Aggregate { source: "Ready", target: "MachinesReady", polarity: Polarity::Positive, reasons: READY },
         )
     }
 
@@ -140,16 +106,8 @@ mod tests {
     fn objects_with_the_same_message_share_a_line() {
         let one = |name| machine(name, "False", "slow");
         for (what, machines, expected) in [
-            (
-                "none",
-                vec![],
-                Condition::new("MachinesReady", Status::Unknown, "ReadyUnknown"),
-            ),
-            (
-                "all good",
-                vec![machine("a", "True", "")],
-                Condition::new("MachinesReady", true, "Ready"),
-            ),
+            ("none", vec![], Condition::new("MachinesReady", Status::Unknown, "ReadyUnknown")),
+            ("all good", vec![machine("a", "True", "")], Condition::new("MachinesReady", true, "Ready")),
             (
                 "many share, one is unknown, one is silent",
                 vec![
@@ -160,9 +118,8 @@ mod tests {
                     machine("u", "Unknown", "no word"),
                     machine("s", "False", ""),
                 ],
-                Condition::new("MachinesReady", false, "NotReady").message(
-                    "* Machines b, c, d, ... (1 more): slow\n* Machine s: R\n* Machine u: no word",
-                ),
+                Condition::new("MachinesReady", false, "NotReady")
+                    .message("* Machines b, c, d, ... (1 more): slow\n* Machine s: R\n* Machine u: no word"),
             ),
             (
                 "more than three different ones",
@@ -172,9 +129,8 @@ mod tests {
                     machine("c", "False", "3"),
                     machine("d", "False", "4"),
                 ],
-                Condition::new("MachinesReady", false, "NotReady").message(
-                    "* Machine a: 1\n* Machine b: 2\n* Machine c: 3\nAnd 1 more with other issues",
-                ),
+                Condition::new("MachinesReady", false, "NotReady")
+                    .message("* Machine a: 1\n* Machine b: 2\n* Machine c: 3\nAnd 1 more with other issues"),
             ),
             (
                 "not yet reported",
@@ -194,16 +150,11 @@ mod tests {
             source: "RollingOut",
             target: "RollingOut",
             polarity: Polarity::Negative,
-            reasons: Reasons {
-                issue: "RollingOut",
-                unknown: "RollingOutUnknown",
-                info: "NotRollingOut",
-            },
+            reasons: Reasons { issue: "RollingOut", unknown: "RollingOutUnknown", info: "NotRollingOut" },
         };
         assert_eq!(
             aggregate([&out], of),
-            Condition::new("RollingOut", true, "RollingOut")
-                .message("* MachineDeployment a: 1 to go")
+            Condition::new("RollingOut", true, "RollingOut").message("* MachineDeployment a: 1 to go")
         );
     }
 }

@@ -39,11 +39,7 @@ pub(super) fn priority(condition: &Condition, polarity: Polarity) -> Priority {
 }
 
 /// Status and reason of the merged condition.
-pub(super) fn verdict(
-    worst: Priority,
-    polarity: Polarity,
-    reasons: Reasons,
-) -> (Status, &'static str) {
+pub(super) fn verdict(worst: Priority, polarity: Polarity, reasons: Reasons) -> (Status, &'static str) {
     let good = polarity == Polarity::Positive;
     match worst {
         Priority::Issue => (Status::from(!good), reasons.issue),
@@ -55,14 +51,7 @@ pub(super) fn verdict(
 /// One bullet: `* head: message`, or the message's own bullets indented below the head.
 pub(super) fn bullet(head: &str, message: &str) -> String {
     if message.starts_with("* ") {
-        format!(
-            "* {head}:\n{}",
-            message
-                .lines()
-                .map(|line| format!("  {line}"))
-                .collect::<Vec<_>>()
-                .join("\n")
-        )
+        format!("* {head}:\n{}", message.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"))
     } else {
         format!("* {head}: {message}")
     }

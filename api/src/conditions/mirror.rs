@@ -6,12 +6,7 @@ use super::{Condition, get};
 use crate::names::reason;
 
 /// The condition `source_name` of `source` under the type `target`; `fallback` when it was not reported.
-pub fn mirror(
-    source: &Value,
-    source_name: &str,
-    target: &str,
-    fallback: impl FnOnce() -> Condition,
-) -> Condition {
+pub fn mirror(source: &Value, source_name: &str, target: &str, fallback: impl FnOnce() -> Condition) -> Condition {
     match get(source, source_name) {
         None => fallback().named(target),
         Some(mut found) => {

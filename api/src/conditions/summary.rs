@@ -20,20 +20,12 @@ pub struct Part<'a> {
 impl<'a> Part<'a> {
     /// A condition that must be there and true.
     pub fn positive(name: &'a str) -> Part<'a> {
-        Part {
-            name,
-            polarity: Polarity::Positive,
-            optional: false,
-        }
+        Part { name, polarity: Polarity::Positive, optional: false }
     }
 
     /// A condition that must be there and false.
     pub fn negative(name: &'a str) -> Part<'a> {
-        Part {
-            name,
-            polarity: Polarity::Negative,
-            optional: false,
-        }
+        Part { name, polarity: Polarity::Negative, optional: false }
     }
 
     /// The same, left out when it is not there.
@@ -58,11 +50,7 @@ pub fn summary(object: &Value, target: &str, parts: &[Part<'_>], reasons: Reason
             )),
         })
         .collect();
-    let worst = found
-        .iter()
-        .map(|(priority, _)| *priority)
-        .min()
-        .unwrap_or(Priority::Unknown);
+    let worst = found.iter().map(|(priority, _)| *priority).min().unwrap_or(Priority::Unknown);
     let (status, reason) = verdict(worst, Polarity::Positive, reasons);
     let mut bullets = Vec::new();
     for wanted in [Priority::Issue, Priority::Unknown, Priority::Info] {
@@ -85,25 +73,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const REASONS: Reasons = Reasons {
-        issue: "NotReady",
-        unknown: "ReadyUnknown",
-        info: "Ready",
-    };
+    const REASONS: Reasons = Reasons { issue: "NotReady", unknown: "ReadyUnknown", info: "Ready" };
 
     fn of(conditions: Value) -> Condition {
-        let parts = [
-            Part::negative("Deleting"),
-            Part::positive("A"),
-            Part::positive("B"),
-            Part::positive("C").optional(),
-        ];
-        summary(
-            &json!({"status": {"conditions": conditions}}),
-            "Ready",
-            &parts,
-            REASONS,
-        )
+        let parts =
+            [Part::negative("Deleting"), Part::positive("A"), Part::positive("B"), Part::positive("C").optional()];
+        summary(&json!({"status": {"conditions": conditions}}), "Ready", &parts, REASONS)
     }
 
     #[test]
@@ -123,14 +98,12 @@ mod tests {
             (
                 "a part is missing",
                 json!([good, {"type": "A", "status": "True", "message": "by the way"}]),
-                Condition::new("Ready", Status::Unknown, "ReadyUnknown")
-                    .message("* B: Condition not yet reported"),
+                Condition::new("Ready", Status::Unknown, "ReadyUnknown").message("* B: Condition not yet reported"),
             ),
             (
                 "issues come before unknowns, nested bullets are indented",
                 json!([good, {"type": "A", "status": "Unknown", "message": "no word"}, {"type": "B", "status": "False", "message": "* x: y\n* z: w"}]),
-                Condition::new("Ready", false, "NotReady")
-                    .message("* B:\n  * x: y\n  * z: w\n* A: no word"),
+                Condition::new("Ready", false, "NotReady").message("* B:\n  * x: y\n  * z: w\n* A: no word"),
             ),
             (
                 "negative polarity: true is an issue",

@@ -10,12 +10,9 @@ use crate::kinds::VersionCount;
 pub fn initialized(object: &Value, contract: Contract) -> bool {
     match contract {
         Contract::V1Beta1 => {
-            json::flag(object, "/status/initialized") == Some(true)
-                || json::flag(object, "/status/ready") == Some(true)
+            json::flag(object, "/status/initialized") == Some(true) || json::flag(object, "/status/ready") == Some(true)
         }
-        Contract::V1Beta2 => {
-            json::flag(object, "/status/initialization/controlPlaneInitialized") == Some(true)
-        }
+        Contract::V1Beta2 => json::flag(object, "/status/initialization/controlPlaneInitialized") == Some(true),
     }
 }
 
@@ -49,9 +46,7 @@ pub fn versions(object: &Value) -> Vec<VersionCount> {
         .filter_map(|entry| {
             Some(VersionCount {
                 version: json::text(entry, "/version")?.to_owned(),
-                replicas: json::number(entry, "/replicas")
-                    .and_then(|count| i32::try_from(count).ok())
-                    .unwrap_or(0),
+                replicas: json::number(entry, "/replicas").and_then(|count| i32::try_from(count).ok()).unwrap_or(0),
             })
         })
         .collect()
@@ -115,18 +110,8 @@ mod tests {
                 Contract::V1Beta2,
                 false,
             ),
-            (
-                "v1beta1 initialized",
-                json!({"status": {"initialized": true}}),
-                Contract::V1Beta1,
-                true,
-            ),
-            (
-                "v1beta1 ready",
-                json!({"status": {"ready": true}}),
-                Contract::V1Beta1,
-                true,
-            ),
+            ("v1beta1 initialized", json!({"status": {"initialized": true}}), Contract::V1Beta1, true),
+            ("v1beta1 ready", json!({"status": {"ready": true}}), Contract::V1Beta1, true),
             (
                 "v1beta1 initialized, not ready since",
                 json!({"status": {"initialized": true, "ready": false}}),

@@ -27,10 +27,7 @@ pub fn provisioned_path(contract: Contract) -> &'static str {
 pub fn endpoint(object: &Value) -> Option<Endpoint> {
     let host = json::text(object, "/spec/controlPlaneEndpoint/host")?;
     let port = i32::try_from(json::number(object, "/spec/controlPlaneEndpoint/port")?).ok()?;
-    (port != 0).then(|| Endpoint {
-        host: host.to_owned(),
-        port,
-    })
+    (port != 0).then(|| Endpoint { host: host.to_owned(), port })
 }
 
 /// Failure domains by name: a map in v1beta1, a list in v1beta2.
@@ -48,13 +45,8 @@ pub fn failure_domains(object: &Value, contract: Contract) -> Vec<FailureDomain>
     };
     let mut domains: Vec<FailureDomain> = match contract {
         Contract::V1Beta1 => {
-            let map = object
-                .pointer("/status/failureDomains")
-                .and_then(Value::as_object);
-            map.unwrap_or(&Map::new())
-                .iter()
-                .map(|(name, entry)| read(name, entry))
-                .collect()
+            let map = object.pointer("/status/failureDomains").and_then(Value::as_object);
+            map.unwrap_or(&Map::new()).iter().map(|(name, entry)| read(name, entry)).collect()
         }
         Contract::V1Beta2 => json::items(object, "/status/failureDomains")
             .iter()
@@ -86,8 +78,7 @@ pub fn addresses(object: &Value) -> Vec<MachineAddress> {
 
 /// The failure domain that the machine was placed in. `spec.failureDomain` is how providers reported it before.
 pub fn failure_domain(object: &Value) -> Option<&str> {
-    json::text(object, "/status/failureDomain")
-        .or_else(|| json::text(object, "/spec/failureDomain"))
+    json::text(object, "/status/failureDomain").or_else(|| json::text(object, "/spec/failureDomain"))
 }
 
 /// Whether the machine may be taken away at any time.
@@ -106,14 +97,8 @@ mod tests {
         let new = json!({"status": {"initialization": {"provisioned": true}, "failureDomains": [{"name": "b", "controlPlane": true}, {"name": "a", "attributes": {"k": "v"}}]}});
         assert!(provisioned(&old, Contract::V1Beta1) && !provisioned(&old, Contract::V1Beta2));
         assert!(provisioned(&new, Contract::V1Beta2) && !provisioned(&new, Contract::V1Beta1));
-        assert_eq!(
-            failure_domains(&old, Contract::V1Beta1),
-            failure_domains(&new, Contract::V1Beta2)
-        );
-        let names: Vec<_> = failure_domains(&new, Contract::V1Beta2)
-            .into_iter()
-            .map(|domain| domain.name)
-            .collect();
+        assert_eq!(failure_domains(&old, Contract::V1Beta1), failure_domains(&new, Contract::V1Beta2));
+        let names: Vec<_> = failure_domains(&new, Contract::V1Beta2).into_iter().map(|domain| domain.name).collect();
         assert_eq!(names, ["a", "b"]);
     }
 
@@ -121,19 +106,10 @@ mod tests {
     fn an_endpoint_needs_host_and_port() {
         assert_eq!(
             endpoint(&json!({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 6443}}})),
-            Some(Endpoint {
-                host: "h".into(),
-                port: 6443
-            })
+            Some(Endpoint { host: "h".into(), port: 6443 })
         );
-        assert_eq!(
-            endpoint(&json!({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 0}}})),
-            None
-        );
-        assert_eq!(
-            endpoint(&json!({"spec": {"controlPlaneEndpoint": {"host": "", "port": 6443}}})),
-            None
-        );
+        assert_eq!(endpoint(&json!({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 0}}})), None);
+        assert_eq!(endpoint(&json!({"spec": {"controlPlaneEndpoint": {"host": "", "port": 6443}}})), None);
         assert_eq!(endpoint(&json!({})), None);
     }
 }

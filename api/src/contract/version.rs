@@ -31,8 +31,7 @@ fn parse(version: &str) -> Option<(Stage, u32, u32)> {
 }
 
 fn number(text: &str) -> Option<u32> {
-    (text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0'))
-        .then(|| text.parse().ok())?
+    (text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0')).then(|| text.parse().ok())?
 }
 
 #[cfg(test)]
@@ -41,35 +40,12 @@ mod tests {
 
     #[test]
     fn versions_are_ordered_as_kubernetes_orders_them() {
-        let mut versions = [
-            "foo1",
-            "v1alpha1",
-            "v10",
-            "v1beta2",
-            "v2",
-            "v1",
-            "bar",
-            "v11alpha2",
-            "v3beta1",
-            "v1beta10",
-            "v01",
-        ];
+        let mut versions =
+            ["foo1", "v1alpha1", "v10", "v1beta2", "v2", "v1", "bar", "v11alpha2", "v3beta1", "v1beta10", "v01"];
         versions.sort_by(|a, b| compare_versions(b, a));
         assert_eq!(
             versions,
-            [
-                "v10",
-                "v2",
-                "v1",
-                "v3beta1",
-                "v1beta10",
-                "v1beta2",
-                "v11alpha2",
-                "v1alpha1",
-                "bar",
-                "foo1",
-                "v01"
-            ]
+            ["v10", "v2", "v1", "v3beta1", "v1beta10", "v1beta2", "v11alpha2", "v1alpha1", "bar", "foo1", "v01"]
         );
     }
 }

@@ -42,9 +42,7 @@ pub struct ClusterSpec {
 impl ClusterSpec {
     /// The endpoint, when it has host and port.
     pub fn endpoint(&self) -> Option<&Endpoint> {
-        self.control_plane_endpoint
-            .as_ref()
-            .filter(|endpoint| endpoint.is_valid())
+        self.control_plane_endpoint.as_ref().filter(|endpoint| endpoint.is_valid())
     }
 }
 

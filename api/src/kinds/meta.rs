@@ -38,9 +38,7 @@ impl Metadata {
 
     /// The owner that controls the object.
     pub fn controller(&self) -> Option<&OwnerReference> {
-        self.owner_references
-            .iter()
-            .find(|owner| owner.controller == Some(true))
+        self.owner_references.iter().find(|owner| owner.controller == Some(true))
     }
 
     /// Whether an object with this uid is among the owners.

@@ -31,8 +31,7 @@ pub const NODE_ANNOTATIONS_FROM_MACHINE: &str = "cluster.x-k8s.io/annotations-fr
 /// Deletes a Machine without draining its Node.
 pub const EXCLUDE_NODE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-draining";
 /// Deletes a Machine without waiting for its volumes to be detached.
-pub const EXCLUDE_VOLUME_DETACH: &str =
-    "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
+pub const EXCLUDE_VOLUME_DETACH: &str = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
 /// Prefix of hooks that hold a deletion before the drain.
 pub const PRE_DRAIN_HOOK_PREFIX: &str = "pre-drain.delete.hook.machine.cluster.x-k8s.io";
 /// Prefix of hooks that hold a deletion before the infrastructure goes.

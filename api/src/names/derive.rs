@@ -11,15 +11,8 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Five characters that derive from the owner's uid and the slot.
 pub fn suffix(owner_uid: &str, slot: &str) -> String {
-    let digest = Sha256::new()
-        .chain_update(owner_uid)
-        .chain_update([0])
-        .chain_update(slot)
-        .finalize();
-    let number = digest
-        .iter()
-        .take(8)
-        .fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let digest = Sha256::new().chain_update(owner_uid).chain_update([0]).chain_update(slot).finalize();
+    let number = digest.iter().take(8).fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
     let base = ALPHABET.len() as u64;
     (0..SUFFIX)
         .scan(number, |rest, _| {
@@ -33,15 +26,8 @@ pub fn suffix(owner_uid: &str, slot: &str) -> String {
 /// `<base>-<suffix>`, the base cut so that the whole has at most 63 characters.
 pub fn child_name(base: &str, owner_uid: &str, slot: &str) -> String {
     let room = LONGEST - SUFFIX - 1;
-    let cut = (0..=base.len().min(room))
-        .rev()
-        .find(|at| base.is_char_boundary(*at))
-        .unwrap_or(0);
-    format!(
-        "{}-{}",
-        base[..cut].trim_end_matches(['-', '.']),
-        suffix(owner_uid, slot)
-    )
+    let cut = (0..=base.len().min(room)).rev().find(|at| base.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}-{}", base[..cut].trim_end_matches(['-', '.']), suffix(owner_uid, slot))
 }
 
 /// A name as a label value: itself, or a short hash of it when it is longer than 63 characters (upstream's form).
@@ -49,9 +35,7 @@ pub fn label_value(name: &str) -> String {
     if name.len() <= LONGEST {
         return name.to_owned();
     }
-    let hash = name.bytes().fold(0x811c_9dc5u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
+    let hash = name.bytes().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("hash_{}_z", base64_url(hash.to_be_bytes()))
 }
 
@@ -68,10 +52,7 @@ pub fn next_slot<'a>(recorded: Option<&str>, used: impl IntoIterator<Item = &'a 
 fn base64_url(bytes: [u8; 4]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let bits = u64::from(u32::from_be_bytes(bytes)) << 4;
-    (0..6)
-        .rev()
-        .map(|group| char::from(DIGITS[(bits >> (group * 6) & 63) as usize]))
-        .collect()
+    (0..6).rev().map(|group| char::from(DIGITS[(bits >> (group * 6) & 63) as usize])).collect()
 }
 
 #[cfg(test)]
@@ -88,11 +69,7 @@ mod tests {
 
     #[test]
     fn a_long_base_is_cut_to_63_characters_without_a_double_dash() {
-        let name = child_name(
-            &format!("{}-{}", "a".repeat(56), "b".repeat(40)),
-            "uid",
-            "0",
-        );
+        let name = child_name(&format!("{}-{}", "a".repeat(56), "b".repeat(40)), "uid", "0");
         assert_eq!(name.len(), 56 + 1 + 5);
         assert!(!name.contains("--"), "{name}");
         assert_eq!(child_name(&"a".repeat(100), "uid", "0").len(), 63);
@@ -114,12 +91,7 @@ mod tests {
         for (what, recorded, used, expected) in [
             ("nothing yet", None, vec![], 0),
             ("children seen but not recorded", None, vec!["0", "1"], 2),
-            (
-                "the newest child is gone but was recorded",
-                Some("3"),
-                vec!["0"],
-                3,
-            ),
+            ("the newest child is gone but was recorded", Some("3"), vec!["0"], 3),
             ("a child without a readable slot", Some("x"), vec!["y"], 0),
         ] {
             assert_eq!(next_slot(recorded, used), expected, "{what}");

@@ -1,1 +1,62 @@
-//! Cluster API core reconcilers.
+//! Cluster API's core: reconcilers for Cluster, Machine, MachineSet and MachineDeployment.
+//!
+//! Each kind is a folder: `observe` reads through the pass's view, `decide` is a pure function from what was observed to a
+//! plan, and the rest (conditions, deletion, planners) are pure parts of that decision. Core knows providers only by their
+//! contract ([`capwasm_api::contract`]), and writes only what a [`Plan`](capwasm_reconcile::Plan) can say. It never polls: what
+//! a pass read wakes it; timers are for time limits alone.
+
+mod cluster;
+mod draft;
+mod external;
+mod gate;
+mod kinds;
+mod machine;
+mod machine_deployment;
+mod machine_set;
+mod members;
+mod ownership;
+mod reasons;
+mod template;
+#[cfg(test)]
+mod testing;
+
+use std::sync::Arc;
+
+use capwasm_reconcile::{Kind, Reconciler};
+use capwasm_remote::Remote;
+
+/// A reconciler and the kind that it is for.
+pub struct Controller {
+    /// The reconciled kind.
+    pub kind: Kind,
+    /// What decides.
+    pub reconciler: Arc<dyn Reconciler>,
+    /// Passes that may run at the same time.
+    pub concurrency: usize,
+}
+
+/// The core reconcilers. Their CRDs are in [`capwasm_api`], feature `crds`.
+pub fn controllers(remote: Remote) -> Vec<Controller> {
+    vec![
+        Controller {
+            kind: kinds::cluster(),
+            reconciler: Arc::new(cluster::ClusterReconciler::new(remote.clone())),
+            concurrency: 10,
+        },
+        Controller {
+            kind: kinds::machine(),
+            reconciler: Arc::new(machine::MachineReconciler::new(remote)),
+            concurrency: 10,
+        },
+        Controller {
+            kind: kinds::machine_set(),
+            reconciler: Arc::new(machine_set::MachineSetReconciler),
+            concurrency: 10,
+        },
+        Controller {
+            kind: kinds::machine_deployment(),
+            reconciler: Arc::new(machine_deployment::MachineDeploymentReconciler),
+            concurrency: 10,
+        },
+    ]
+}

@@ -1,0 +1,113 @@
+//! What a decision about a Cluster needs.
+
+use std::sync::Arc;
+
+use capwasm_api::conditions;
+use capwasm_api::kinds::{self as typed, Cluster};
+use capwasm_api::names::{condition, labels};
+use capwasm_api::{contract, json};
+use capwasm_reconcile::{CacheError, ClusterId, Kind, Pass, ReconcileError, Selector, View};
+use capwasm_remote::Remote;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::external::{self, External};
+use crate::kinds;
+
+/// The Cluster and all that is related to it.
+#[derive(Clone, Debug)]
+pub(super) struct Observed {
+    pub(super) object: Arc<Value>,
+    pub(super) cluster: Cluster,
+    pub(super) now: Timestamp,
+    /// `None` when the Cluster names none.
+    pub(super) infrastructure: Option<External>,
+    /// `None` when the Cluster names none.
+    pub(super) control_plane: Option<External>,
+    pub(super) machines: Vec<Arc<Value>>,
+    pub(super) sets: Vec<Arc<Value>>,
+    pub(super) deployments: Vec<Arc<Value>>,
+    pub(super) pools: Vec<Arc<Value>>,
+    /// Whether the workload cluster answers; not asked before the control plane is initialized.
+    pub(super) connection: Connection,
+}
+
+/// The connection to the workload cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Connection {
+    /// Too early to ask.
+    NotAsked,
+    /// It answers.
+    Up,
+    /// It does not, for this reason.
+    Down(&'static str),
+}
+
+impl Observed {
+    pub(super) fn is_deleting(&self) -> bool {
+        self.cluster.metadata.is_deleting()
+    }
+
+    pub(super) fn control_plane_machines(&self) -> impl Iterator<Item = &Value> {
+        self.machines.iter().map(Arc::as_ref).filter(|machine| is_control_plane(machine))
+    }
+
+    pub(super) fn worker_machines(&self) -> impl Iterator<Item = &Value> {
+        self.machines.iter().map(Arc::as_ref).filter(|machine| !is_control_plane(machine))
+    }
+}
+
+fn is_control_plane(machine: &Value) -> bool {
+    json::label(machine, labels::CONTROL_PLANE).is_some()
+}
+
+pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
+    let cluster: Cluster =
+        typed::view(&pass.object).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
+    let (view, namespace) = (pass.view, pass.key.namespace.as_str());
+    let infrastructure = match &cluster.spec.infrastructure_ref {
+        Some(reference) => Some(external::read(view, namespace, reference).await?),
+        None => None,
+    };
+    let control_plane = match &cluster.spec.control_plane_ref {
+        Some(reference) => Some(external::read(view, namespace, reference).await?),
+        None => None,
+    };
+    let mut observed = Observed {
+        object: pass.object.clone(),
+        now: pass.now,
+        infrastructure,
+        control_plane,
+        machines: members(view, &kinds::machine(), pass).await?,
+        sets: members(view, &kinds::machine_set(), pass).await?,
+        deployments: members(view, &kinds::machine_deployment(), pass).await?,
+        pools: members(view, &kinds::machine_pool(), pass).await?,
+        connection: Connection::NotAsked,
+        cluster,
+    };
+    if initialized(&observed) {
+        let id = ClusterId { namespace: namespace.to_owned(), name: pass.key.name.clone() };
+        observed.connection = match remote.connect(view, &id).await {
+            Ok(_) => Connection::Up,
+            Err(error) => Connection::Down(error.reason),
+        };
+    }
+    Ok(observed)
+}
+
+/// Whether there is an API server to connect to.
+fn initialized(observed: &Observed) -> bool {
+    let reported = observed.control_plane.as_ref().and_then(External::found);
+    observed.cluster.status.initialization.control_plane_initialized == Some(true)
+        || conditions::is_true(&observed.object, condition::CONTROL_PLANE_INITIALIZED)
+        || reported.is_some_and(|(object, contract)| contract::control_plane::initialized(object, contract))
+}
+
+/// The objects of a kind that carry the cluster's label. A kind that is not installed has none.
+async fn members(view: &View, kind: &Kind, pass: &Pass<'_>) -> Result<Vec<Arc<Value>>, CacheError> {
+    let selector = Selector::labels([(labels::CLUSTER_NAME, pass.key.name.as_str())]);
+    match view.list(kind, Some(&pass.key.namespace), &selector).await {
+        Err(CacheError::UnknownKind { .. }) => Ok(Vec::new()),
+        listed => listed,
+    }
+}

@@ -1,0 +1,38 @@
+//! Machine: takes its bootstrap configuration and infrastructure as its own, copies what they report, finds its Node, and takes
+//! all of it down in order.
+
+mod available;
+mod conditions;
+mod decide;
+mod deletion;
+mod drain;
+mod node;
+mod node_conditions;
+mod observe;
+
+use async_trait::async_trait;
+use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
+use capwasm_remote::Remote;
+
+/// Reconciles Machines.
+pub(crate) struct MachineReconciler {
+    remote: Remote,
+}
+
+impl MachineReconciler {
+    pub(crate) fn new(remote: Remote) -> MachineReconciler {
+        MachineReconciler { remote }
+    }
+}
+
+#[async_trait]
+impl Reconciler for MachineReconciler {
+    fn name(&self) -> &str {
+        "machine"
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
+        let observed = observe::observe(&self.remote, pass).await?;
+        Ok(decide::decide(&observed))
+    }
+}

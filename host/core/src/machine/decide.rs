@@ -1,0 +1,232 @@
+//! The decision about a Machine.
+
+use std::time::Duration;
+
+use capwasm_api::conditions::{self as metav1, Status};
+use capwasm_api::names::{annotations, finalizers, labels};
+use capwasm_api::{contract, json};
+use capwasm_reconcile::{Operation, Plan, Verdict};
+use serde_json::{Map, Value};
+
+use super::observe::{NodeSight, Observed};
+use super::{conditions, deletion, node};
+use crate::draft::Draft;
+use crate::external::External;
+use crate::{gate, ownership};
+
+/// What is collected on the way to a plan.
+pub(super) struct Decision<'a> {
+    pub(super) observed: &'a Observed,
+    pub(super) draft: Draft,
+    pub(super) plan: Plan,
+    /// The first thing that is wrong; later phases still run.
+    pub(super) failure: Option<(&'static str, String)>,
+}
+
+impl Decision<'_> {
+    pub(super) fn fail(&mut self, reason: &'static str, message: impl Into<String>) {
+        self.failure.get_or_insert((reason, message.into()));
+    }
+
+    /// Run again after this time, or earlier if something else wants that.
+    pub(super) fn wake_after(&mut self, time: Duration) {
+        self.plan.wake_after = Some(self.plan.wake_after.map_or(time, |earlier| earlier.min(time)));
+    }
+}
+
+/// What should be, given what was observed.
+pub(super) fn decide(observed: &Observed) -> Plan {
+    let mut decision =
+        Decision { observed, draft: Draft::new(&observed.object, observed.now), plan: Plan::nothing(), failure: None };
+    let Some(cluster) = observed.cluster.as_deref() else {
+        // The read of the Cluster wakes the Machine when it appears.
+        let message = format!("Cluster {} does not exist", observed.machine.spec.cluster_name);
+        let verdict = Verdict::Failed { reason: "NoCluster".to_owned(), message, retry_after: None, backoff: false };
+        return Plan { verdict, ..Plan::nothing() };
+    };
+    let paused = gate::paused(&observed.object, Some(cluster));
+    decision.draft.condition(&paused);
+    if paused.status == Status::True {
+        return Plan { desired: Some(decision.draft.finish(false)), ..Plan::nothing() };
+    }
+    decision.draft.finalizer(finalizers::MACHINE);
+    own(&mut decision, cluster);
+    bootstrap(&mut decision);
+    infrastructure(&mut decision);
+    node(&mut decision);
+    certificates(&mut decision);
+    let stage = if observed.is_deleting() {
+        match deletion::decide(&mut decision) {
+            // The last pass writes no status that nobody could read.
+            deletion::Stage::Done => {
+                let release = if decision.draft.has_finalizer(finalizers::MACHINE) {
+                    vec![finalizers::MACHINE.to_owned()]
+                } else {
+                    Vec::new()
+                };
+                return Plan { release, ..decision.plan };
+            }
+            waiting => Some(waiting),
+        }
+    } else {
+        None
+    };
+    let waiting = stage.is_some();
+    phase(&mut decision);
+    conditions::set(&mut decision, stage);
+    let Decision { draft, mut plan, failure, .. } = decision;
+    plan.verdict = match failure {
+        Some((reason, message)) => {
+            Verdict::Failed { reason: reason.to_owned(), message, retry_after: None, backoff: false }
+        }
+        None if waiting => Verdict::Waiting,
+        None => Verdict::Done,
+    };
+    let reconciled = matches!(plan.verdict, Verdict::Done | Verdict::Waiting);
+    plan.desired = Some(draft.finish(reconciled));
+    plan
+}
+
+/// A Machine that nothing made belongs to its Cluster.
+fn own(decision: &mut Decision<'_>, cluster: &Value) {
+    let metadata = &decision.observed.machine.metadata;
+    let made = [labels::SET_NAME, labels::POOL_NAME, labels::CONTROL_PLANE_NAME]
+        .iter()
+        .any(|key| metadata.labels.contains_key(*key));
+    if metadata.controller().is_none() && !made {
+        ownership::own(&mut decision.draft.desired, &ownership::reference(cluster, false));
+    }
+}
+
+/// Makes the Machine the controller of what was created for it, in place of the set or control plane that created it.
+fn adopt(decision: &mut Decision<'_>, key: &str, object: &Value) {
+    if json::is_deleting(object) || decision.observed.is_deleting() {
+        return;
+    }
+    let machine = &decision.observed.object;
+    let creators: Vec<&str> =
+        decision.observed.machine.metadata.owner_references.iter().map(|owner| owner.uid.as_str()).collect();
+    let cluster = &decision.observed.machine.spec.cluster_name;
+    match ownership::adopt(object, &ownership::reference(machine, true), cluster, &creators) {
+        Ok(Some(action)) => decision.plan.operations.push(Operation::management(key, action)),
+        Ok(None) => {}
+        Err(foreign) => decision.fail("ForeignOwner", foreign.to_string()),
+    }
+}
+
+fn bootstrap(decision: &mut Decision<'_>) {
+    let observed = decision.observed;
+    let created = ["status", "initialization", "bootstrapDataSecretCreated"];
+    let Some(external) = &observed.bootstrap else {
+        if observed.machine.spec.bootstrap.data_secret_name.is_some() {
+            decision.draft.set(&created, true);
+        }
+        return;
+    };
+    let Some((object, contract)) = external.found() else {
+        if let External::Unserved(message) = external {
+            decision.fail("Unserved", message.clone());
+        }
+        return;
+    };
+    adopt(decision, "own bootstrap config", object);
+    if !contract::bootstrap::data_secret_created(object, contract) {
+        return;
+    }
+    match contract::bootstrap::data_secret_name(object) {
+        Some(name) => {
+            decision.draft.set(&["spec", "bootstrap", "dataSecretName"], name);
+            decision.draft.set(&created, true);
+        }
+        None => {
+            let path = contract::bootstrap::data_secret_created_path(contract);
+            decision.fail(
+                "NoDataSecretName",
+                format!("{} {path} is true, but status.dataSecretName is empty", json::kind(object)),
+            );
+        }
+    }
+}
+
+fn infrastructure(decision: &mut Decision<'_>) {
+    let observed = decision.observed;
+    let Some((object, contract)) = observed.infrastructure.found() else {
+        let before = observed.machine.status.initialization.infrastructure_provisioned == Some(true);
+        match &observed.infrastructure {
+            _ if observed.is_deleting() => {}
+            External::Unserved(message) => decision.fail("Unserved", message.clone()),
+            _ if before => decision.fail("Lost", "the infrastructure object is gone though it was provisioned"),
+            _ => {}
+        }
+        return;
+    };
+    adopt(decision, "own infrastructure", object);
+    // A provider that is done but has not said who the machine is wakes this Machine when it does.
+    let Some(provider_id) = contract::infrastructure::provider_id(object)
+        .filter(|_| contract::infrastructure::provisioned(object, contract))
+    else {
+        return;
+    };
+    decision.draft.set(&["spec", "providerID"], provider_id);
+    let addresses: Vec<Value> = contract::infrastructure::addresses(object)
+        .iter()
+        .filter_map(|address| serde_json::to_value(address).ok())
+        .collect();
+    decision.draft.set(&["status", "addresses"], if addresses.is_empty() { Value::Null } else { addresses.into() });
+    if let Some(domain) = contract::infrastructure::failure_domain(object) {
+        decision.draft.set(&["status", "failureDomain"], domain);
+        if observed.machine.spec.failure_domain.is_none() && json::text(object, "/spec/failureDomain").is_some() {
+            decision.draft.set(&["spec", "failureDomain"], domain);
+        }
+    }
+    decision.draft.set(&["status", "initialization", "infrastructureProvisioned"], true);
+}
+
+fn node(decision: &mut Decision<'_>) {
+    let observed = decision.observed;
+    let NodeSight::Found(found) = &observed.node else { return };
+    decision
+        .draft
+        .set(&["status", "nodeRef"], Value::Object(Map::from_iter([("name".to_owned(), json::name(found).into())])));
+    decision.draft.set(&["status", "nodeInfo"], node::info(found));
+    if observed.is_deleting() {
+        return;
+    }
+    let interruptible =
+        observed.infrastructure.found().is_some_and(|(object, _)| contract::infrastructure::interruptible(object));
+    if let Some(action) = node::synchronise(found, &observed.machine, interruptible) {
+        decision.plan.operations.push(Operation::workload("synchronise node", &observed.cluster_id(), action));
+    }
+}
+
+fn certificates(decision: &mut Decision<'_>) {
+    let config = decision.observed.bootstrap.as_ref().and_then(External::found).map(|(object, _)| object);
+    let expiry = config
+        .and_then(|config| json::annotation(config, annotations::CERTIFICATES_EXPIRY))
+        .or_else(|| json::annotation(&decision.observed.object, annotations::CERTIFICATES_EXPIRY))
+        .filter(|expiry| expiry.parse::<jiff::Timestamp>().is_ok());
+    if let Some(expiry) = expiry {
+        decision.draft.set(&["status", "certificatesExpiryDate"], expiry);
+    }
+}
+
+fn phase(decision: &mut Decision<'_>) {
+    let desired = &decision.draft.desired;
+    let flag = |name: &str| json::flag(desired, &format!("/status/initialization/{name}")) == Some(true);
+    let phase = if decision.observed.is_deleting() {
+        "Deleting"
+    } else if flag("infrastructureProvisioned") {
+        if json::text(desired, "/status/nodeRef/name").is_some() { "Running" } else { "Provisioned" }
+    } else if flag("bootstrapDataSecretCreated") {
+        "Provisioning"
+    } else {
+        "Pending"
+    };
+    if decision.observed.machine.status.phase != phase {
+        decision.draft.set(&["status", "phase"], phase);
+        decision.draft.set(&["status", "lastUpdated"], metav1::timestamp(decision.observed.now));
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,229 @@
+//! The order in which a Machine goes: hooks, drain, volumes, hooks, infrastructure, bootstrap configuration, Node.
+
+use std::time::Duration;
+
+use capwasm_api::conditions as metav1;
+use capwasm_api::json;
+use capwasm_api::names::{annotations, condition, reason};
+use capwasm_reconcile::{Action, Operation, Target};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::decide::Decision;
+use super::drain;
+use super::observe::{Departure, NodeSight, Observed};
+use crate::external::External;
+
+/// How often Pods are looked at while a Node is drained; they are not watched.
+const DRAIN_INTERVAL: Duration = Duration::from_secs(5);
+/// Key of the operation whose result says whether the Node could be deleted.
+const DELETE_NODE: &str = "delete node";
+
+/// How far the deletion is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Waits: a reason of the `Deleting` condition and its message.
+    Waiting(&'static str, String),
+    /// What is left is in the plan; nothing waits.
+    Done,
+}
+
+/// Deletes what is due now. What is there decides what is next, so every pass may be the first.
+pub(super) fn decide(decision: &mut Decision<'_>) -> Stage {
+    let observed = decision.observed;
+    let departure = observed.departure.clone().unwrap_or_default();
+    let node_goes = node_goes(observed, &departure);
+    if node_goes {
+        let hooks = hooks(observed, annotations::PRE_DRAIN_HOOK_PREFIX);
+        if !hooks.is_empty() {
+            decision.draft.set_once(&["status", "deletion", "waitForPreDrainHookStartTime"], observed.now);
+            return Stage::Waiting(reason::WAITING_FOR_PRE_DRAIN_HOOK, format!("Waiting for {}", hooks.join(", ")));
+        }
+        if let Some(stage) = drain(decision, &departure).or_else(|| volumes(decision)) {
+            return stage;
+        }
+    }
+    let hooks = hooks(observed, annotations::PRE_TERMINATE_HOOK_PREFIX);
+    if !hooks.is_empty() {
+        decision.draft.set_once(&["status", "deletion", "waitForPreTerminateHookStartTime"], observed.now);
+        return Stage::Waiting(reason::WAITING_FOR_PRE_TERMINATE_HOOK, format!("Waiting for {}", hooks.join(", ")));
+    }
+    for (external, waiting) in [
+        (Some(&observed.infrastructure), reason::WAITING_FOR_INFRASTRUCTURE_DELETION),
+        (observed.bootstrap.as_ref(), reason::WAITING_FOR_BOOTSTRAP_DELETION),
+    ] {
+        if let Some((object, _)) = external.and_then(External::found) {
+            if !json::is_deleting(object) {
+                let uid = json::text(object, "/metadata/uid").map(str::to_owned);
+                let key = format!("delete {} {}", json::kind(object), json::name(object));
+                let action = Action::Delete { target: Target::of(object), uid, propagation: None };
+                decision.plan.operations.push(Operation::management(key, action));
+            }
+            return Stage::Waiting(waiting, format!("{} {}", json::kind(object), json::name(object)));
+        }
+    }
+    if node_goes { delete_node(decision) } else { Stage::Done }
+}
+
+/// Whether the Node is drained and deleted. Not when the whole cluster goes anyway, or when there is no API server to ask.
+fn node_goes(observed: &Observed, departure: &Departure) -> bool {
+    let cluster_deleting = observed.cluster.as_deref().is_some_and(json::is_deleting);
+    let has_node = observed.machine.status.node_ref.is_some() || matches!(observed.node, NodeSight::Found(_));
+    let has_api = departure.externally_managed || departure.control_plane_machines > 0;
+    !cluster_deleting && !departure.control_plane_deleting && has_node && has_api
+}
+
+fn hooks(observed: &Observed, prefix: &str) -> Vec<String> {
+    observed.machine.metadata.annotations.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
+}
+
+/// `None` when the Node is drained or need not be.
+fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
+    let observed = decision.observed;
+    let infrastructure_goes = observed.infrastructure.found().is_none_or(|(object, _)| json::is_deleting(object));
+    let excluded = observed.machine.metadata.annotations.contains_key(annotations::EXCLUDE_NODE_DRAINING);
+    let started = observed.machine.status.deletion.node_drain_start_time.as_deref();
+    let limit = observed.machine.spec.deletion.node_drain_timeout_seconds;
+    if infrastructure_goes || excluded || expired(started, limit, observed.now) {
+        return None;
+    }
+    let start = ["status", "deletion", "nodeDrainStartTime"];
+    let node = match &observed.node {
+        NodeSight::Found(node) => node,
+        NodeSight::Disconnected(why) => {
+            decision.draft.set_once(&start, observed.now);
+            limit_wakes(decision, started, limit);
+            return Some(Stage::Waiting(
+                reason::DRAINING_NODE,
+                format!("The workload cluster cannot be reached: {why}"),
+            ));
+        }
+        _ => return None,
+    };
+    let cluster = observed.cluster_id();
+    let target = |kind: &str, object: &Value| Target {
+        api_version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        namespace: json::namespace(object).to_owned(),
+        name: json::name(object).to_owned(),
+    };
+    if json::flag(node, "/spec/unschedulable") != Some(true) {
+        // The Node is watched: what this changes brings the next pass, which sees every Pod that was scheduled before.
+        let action = Action::Patch {
+            target: target("Node", node),
+            merge: json!({"spec": {"unschedulable": true}}),
+            resource_version: None,
+            subresource: None,
+        };
+        decision.plan.operations.push(Operation::workload("cordon", &cluster, action));
+        decision.draft.set_once(&start, observed.now);
+        return Some(Stage::Waiting(reason::DRAINING_NODE, format!("Cordoning Node {}", json::name(node))));
+    }
+    let unreachable = json::items(node, "/status/conditions")
+        .iter()
+        .any(|one| json::text(one, "/type") == Some("Ready") && json::text(one, "/status") == Some("Unknown"));
+    let drain = drain::sort(departure.pods.iter().map(AsRef::as_ref), unreachable);
+    if drain.is_done() {
+        return None;
+    }
+    let key = |pod: &Value| format!("evict {}/{}", json::namespace(pod), json::name(pod));
+    // Those that could not be evicted come last, so that a disruption budget does not hold the others.
+    let mut evict = drain.evict.clone();
+    let refused = |pod: &Value| observed.results.iter().any(|(name, result)| *name == key(pod) && result.is_err());
+    evict.sort_by_key(|pod| refused(pod));
+    for pod in evict {
+        let action = Action::Evict { target: target("Pod", pod), grace_period: unreachable.then_some(1) };
+        decision.plan.operations.push(Operation::workload(key(pod), &cluster, action));
+    }
+    decision.draft.set_once(&start, observed.now);
+    decision.wake_after(DRAIN_INTERVAL);
+    limit_wakes(decision, started, limit);
+    let line = |what: &str, pods: &[&Value]| {
+        let names: Vec<String> =
+            pods.iter().take(5).map(|pod| format!("{}/{}", json::namespace(pod), json::name(pod))).collect();
+        let more = if pods.len() > 5 { format!(", ... ({} more)", pods.len() - 5) } else { String::new() };
+        (!pods.is_empty()).then(|| format!("* {what}: {}{more}", names.join(", ")))
+    };
+    let lines = [line("Pods to evict", &drain.evict), line("Pods to wait for", &drain.wait)];
+    Some(Stage::Waiting(reason::DRAINING_NODE, lines.into_iter().flatten().collect::<Vec<_>>().join("\n")))
+}
+
+/// `None` when no volume is attached or need be waited for. The Node is watched, so only the limit is a timer.
+fn volumes(decision: &mut Decision<'_>) -> Option<Stage> {
+    let observed = decision.observed;
+    let NodeSight::Found(node) = &observed.node else { return None };
+    let infrastructure_goes = observed.infrastructure.found().is_none_or(|(object, _)| json::is_deleting(object));
+    let excluded = observed.machine.metadata.annotations.contains_key(annotations::EXCLUDE_VOLUME_DETACH);
+    let started = observed.machine.status.deletion.wait_for_node_volume_detach_start_time.as_deref();
+    let limit = observed.machine.spec.deletion.node_volume_detach_timeout_seconds;
+    let attached = json::items(node, "/status/volumesAttached");
+    if attached.is_empty() || infrastructure_goes || excluded || expired(started, limit, observed.now) {
+        return None;
+    }
+    decision.draft.set_once(&["status", "deletion", "waitForNodeVolumeDetachStartTime"], observed.now);
+    limit_wakes(decision, started, limit);
+    let names: Vec<&str> = attached.iter().filter_map(|volume| json::text(volume, "/name")).take(5).collect();
+    Some(Stage::Waiting(reason::WAITING_FOR_VOLUME_DETACH, format!("* Volumes: {}", names.join(", "))))
+}
+
+/// The Node goes with the last write but the finalizer's: when it cannot be deleted, the Machine stays and tries again, until
+/// the limit is passed.
+fn delete_node(decision: &mut Decision<'_>) -> Stage {
+    let observed = decision.observed;
+    let limit = observed.machine.spec.deletion.node_deletion_timeout_seconds;
+    let passed = expired(observed.machine.metadata.deletion_timestamp.as_deref(), limit, observed.now);
+    let failed = observed.results.iter().any(|(name, result)| name == DELETE_NODE && result.is_err());
+    match &observed.node {
+        NodeSight::Found(_) if failed && passed => Stage::Done,
+        NodeSight::Found(node) => {
+            let target = Target {
+                api_version: "v1".to_owned(),
+                kind: "Node".to_owned(),
+                namespace: String::new(),
+                name: json::name(node).to_owned(),
+            };
+            let action =
+                Action::Delete { target, uid: json::text(node, "/metadata/uid").map(str::to_owned), propagation: None };
+            decision.plan.operations.push(Operation::workload(DELETE_NODE, &observed.cluster_id(), action));
+            Stage::Done
+        }
+        NodeSight::Disconnected(why) if !passed => {
+            limit_wakes(decision, observed.machine.metadata.deletion_timestamp.as_deref(), limit);
+            Stage::Waiting(reason::DELETING_NODE, format!("The workload cluster cannot be reached: {why}"))
+        }
+        _ => Stage::Done,
+    }
+}
+
+/// Whether a limit in seconds is passed; absent and 0 are no limit.
+fn expired(since: Option<&str>, limit: Option<i32>, now: Timestamp) -> bool {
+    remaining(since, limit, now).is_some_and(|left| left.is_zero())
+}
+
+fn remaining(since: Option<&str>, limit: Option<i32>, now: Timestamp) -> Option<Duration> {
+    let limit = Duration::from_secs(u64::try_from(limit?).ok().filter(|seconds| *seconds > 0)?);
+    let since: Timestamp = since?.parse().ok()?;
+    Some(limit.saturating_sub(Duration::try_from(now.duration_since(since)).unwrap_or_default()))
+}
+
+fn limit_wakes(decision: &mut Decision<'_>, since: Option<&str>, limit: Option<i32>) {
+    let now = decision.observed.now;
+    let started = metav1::timestamp(now);
+    if let Some(left) = remaining(Some(since.unwrap_or(&started)), limit, now) {
+        decision.wake_after(left.max(Duration::from_secs(1)));
+    }
+}
+
+/// The `Deleting` condition.
+pub(super) fn condition(stage: Option<Stage>) -> metav1::Condition {
+    match stage {
+        None => metav1::Condition::new(condition::DELETING, false, reason::NOT_DELETING),
+        Some(Stage::Waiting(reason, message)) => {
+            metav1::Condition::new(condition::DELETING, true, reason).message(message)
+        }
+        Some(Stage::Done) => metav1::Condition::new(condition::DELETING, true, reason::DELETION_COMPLETED),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! MachineDeployment: one MachineSet per template, and the steps from an old one to a new one.
+
+mod conditions;
+mod decide;
+mod observe;
+mod rollout;
+mod sets;
+
+use async_trait::async_trait;
+use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
+
+/// Reconciles MachineDeployments.
+pub(crate) struct MachineDeploymentReconciler;
+
+#[async_trait]
+impl Reconciler for MachineDeploymentReconciler {
+    fn name(&self) -> &str {
+        "machinedeployment"
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
+        let observed = observe::observe(pass).await?;
+        Ok(decide::decide(&observed))
+    }
+}

@@ -1,0 +1,147 @@
+//! The MachineSets of a deployment: which one is the new one, and what it should be.
+
+use capwasm_api::json;
+use capwasm_api::kinds::MachineDeployment;
+use capwasm_api::names::{CORE_API_VERSION, annotations, child_name, label_value, labels, suffix};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::observe::{Observed, Set};
+use crate::{ownership, template};
+
+/// Annotations of a deployment that say nothing about its sets.
+const NOT_COPIED: [&str; 6] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "cluster.x-k8s.io/conversion-data",
+    annotations::REVISION,
+    annotations::DESIRED_REPLICAS,
+    annotations::MAX_REPLICAS,
+    annotations::PAUSED,
+];
+/// Fields of the machine template's spec that sets take over without a roll-out.
+const IN_PLACE: [&str; 4] = ["minReadySeconds", "readinessGates", "deletion", "taints"];
+
+/// The set whose machines are what the deployment wants, and the others, oldest first. Of several, the one with most replicas.
+pub(super) fn split(observed: &Observed) -> (Option<&Set>, Vec<&Set>) {
+    let wanted = &observed.deployment.spec.template.spec;
+    let fits = |set: &&Set| {
+        !set.typed.metadata.is_deleting()
+            && template::differences(&set.typed.spec.template.spec, wanted).is_empty()
+            && is_recent(&observed.deployment, set, observed.now)
+    };
+    let mut sets: Vec<&Set> = observed.sets.iter().collect();
+    sets.sort_by(|a, b| {
+        a.typed
+            .metadata
+            .creation_timestamp
+            .cmp(&b.typed.metadata.creation_timestamp)
+            .then_with(|| revision(a).cmp(&revision(b)))
+    });
+    let new = sets.iter().copied().filter(fits).max_by_key(|set| (set.typed.spec.replicas, revision(set)));
+    let old =
+        sets.into_iter().filter(|set| new.is_none_or(|new| new.typed.metadata.uid != set.typed.metadata.uid)).collect();
+    (new, old)
+}
+
+/// Once `rollout.after` is past, only sets that were created since then will do.
+fn is_recent(deployment: &MachineDeployment, set: &Set, now: Timestamp) -> bool {
+    let time = |text: &Option<String>| text.as_deref().and_then(|text| text.parse::<Timestamp>().ok());
+    match (
+        time(&deployment.spec.rollout.after).filter(|after| *after <= now),
+        time(&set.typed.metadata.creation_timestamp),
+    ) {
+        (Some(after), Some(created)) => created >= after,
+        _ => true,
+    }
+}
+
+/// A set's revision; 0 when it has none.
+pub(super) fn revision(set: &Set) -> u64 {
+    set.typed.metadata.annotations.get(annotations::REVISION).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// The highest revision that was ever seen: recorded on the deployment, so that no name is given out twice.
+pub(super) fn highest_revision(observed: &Observed) -> u64 {
+    let recorded =
+        json::annotation(&observed.object, annotations::REVISION).and_then(|text| text.parse().ok()).unwrap_or(0);
+    observed.sets.iter().map(revision).fold(recorded, u64::max)
+}
+
+/// A new set for the template as it is.
+pub(super) fn create(
+    desired: &Value,
+    deployment: &MachineDeployment,
+    revision: u64,
+    replicas: i64,
+    surge: i64,
+) -> Value {
+    let metadata = &deployment.metadata;
+    let slot = format!("revision-{revision}");
+    let hash = format!("{}-{}", suffix(&metadata.uid, &template_text(desired)), suffix(&metadata.uid, &slot));
+    let mut set = json!({
+        "apiVersion": CORE_API_VERSION,
+        "kind": "MachineSet",
+        "metadata": {
+            "name": child_name(&metadata.name, &metadata.uid, &slot),
+            "namespace": metadata.namespace,
+            "finalizers": [capwasm_api::names::finalizers::MACHINE_SET],
+            "labels": {labels::TEMPLATE_HASH: hash},
+            "annotations": {annotations::REVISION: revision.to_string()},
+            "ownerReferences": [ownership::reference(desired, true)],
+        },
+        "spec": {
+            "clusterName": deployment.spec.cluster_name,
+            "selector": desired.pointer("/spec/selector").cloned().unwrap_or_else(|| json!({})),
+            "template": desired.pointer("/spec/template").cloned().unwrap_or_else(|| json!({})),
+        },
+    });
+    json::set(&mut set, &["spec", "selector", "matchLabels", labels::TEMPLATE_HASH], hash);
+    follow(&mut set, desired, deployment);
+    scale(&mut set, deployment, replicas, surge);
+    set
+}
+
+/// Brings what needs no roll-out in line with the deployment.
+pub(super) fn follow(set: &mut Value, desired: &Value, deployment: &MachineDeployment) {
+    let hash = json::label(set, labels::TEMPLATE_HASH).unwrap_or_default().to_owned();
+    let map = |pointer: &str| desired.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut of_machines = map("/spec/template/metadata/labels");
+    of_machines.insert(labels::DEPLOYMENT_NAME.to_owned(), label_value(&deployment.metadata.name).into());
+    of_machines.insert(labels::CLUSTER_NAME.to_owned(), deployment.spec.cluster_name.as_str().into());
+    of_machines.insert(labels::TEMPLATE_HASH.to_owned(), hash.into());
+    json::map(set, &["metadata", "labels"]).extend(of_machines.clone());
+    json::set(set, &["spec", "template", "metadata", "labels"], of_machines);
+    let notes = map("/spec/template/metadata/annotations");
+    json::set(
+        set,
+        &["spec", "template", "metadata", "annotations"],
+        if notes.is_empty() { Value::Null } else { notes.into() },
+    );
+    let notes: Map<String, Value> =
+        map("/metadata/annotations").into_iter().filter(|(key, _)| !NOT_COPIED.contains(&key.as_str())).collect();
+    json::map(set, &["metadata", "annotations"]).extend(notes);
+    for field in IN_PLACE {
+        let value = desired.pointer(&format!("/spec/template/spec/{field}")).cloned().unwrap_or_default();
+        json::set(set, &["spec", "template", "spec", field], value);
+    }
+    for field in ["deletion", "machineNaming"] {
+        json::set(set, &["spec", field], desired.pointer(&format!("/spec/{field}")).cloned().unwrap_or_default());
+    }
+}
+
+/// Sets the size, and for whom it was.
+pub(super) fn scale(set: &mut Value, deployment: &MachineDeployment, replicas: i64, surge: i64) {
+    let wanted = i64::from(deployment.spec.replicas.unwrap_or(1));
+    json::set(set, &["spec", "replicas"], replicas);
+    json::set(set, &["metadata", "annotations", annotations::DESIRED_REPLICAS], wanted.to_string());
+    json::set(set, &["metadata", "annotations", annotations::MAX_REPLICAS], (wanted + surge).to_string());
+}
+
+/// What tells one template from another, as text.
+fn template_text(desired: &Value) -> String {
+    let mut spec = desired.pointer("/spec/template/spec").cloned().unwrap_or_default();
+    for field in IN_PLACE {
+        json::set(&mut spec, &[field], Value::Null);
+    }
+    spec.to_string()
+}

@@ -1,0 +1,29 @@
+//! MachineSet: keeps a number of Machines, each with a bootstrap configuration and an infrastructure machine cloned from
+//! templates.
+
+mod clone;
+mod conditions;
+mod decide;
+mod naming;
+mod observe;
+mod preflight;
+mod priority;
+mod propagate;
+
+use async_trait::async_trait;
+use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
+
+/// Reconciles MachineSets.
+pub(crate) struct MachineSetReconciler;
+
+#[async_trait]
+impl Reconciler for MachineSetReconciler {
+    fn name(&self) -> &str {
+        "machineset"
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
+        let observed = observe::observe(pass).await?;
+        Ok(decide::decide(&observed))
+    }
+}

@@ -1,0 +1,106 @@
+//! New Machines and what is cloned for them.
+
+use capwasm_api::json;
+use capwasm_api::kinds::MachineSet;
+use capwasm_api::names::{CORE_API_VERSION, annotations, finalizers, label_value, labels};
+use serde_json::{Map, Value, json};
+
+use crate::external::External;
+use crate::ownership;
+
+/// Why no Machine can be created.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unusable {
+    /// The template is not there.
+    #[error("template {0} does not exist")]
+    Missing(String),
+    /// The template's kind is not served.
+    #[error("{0}")]
+    Unserved(String),
+    /// Templates are called `<Kind>Template` and have `spec.template.spec`.
+    #[error("{kind} {name} is not a template")]
+    NotATemplate {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// A template that is there, or why it is not.
+pub(super) fn template<'a>(external: &'a External, name: &str) -> Result<&'a Value, Unusable> {
+    match external {
+        External::Found { object, .. } => Ok(object),
+        External::Missing => Err(Unusable::Missing(name.to_owned())),
+        External::Unserved(message) => Err(Unusable::Unserved(message.clone())),
+    }
+}
+
+/// An object made from `template`. The set owns it until its Machine takes it.
+pub(super) fn clone(template: &Value, set: &Value, name: &str, machine: &Value) -> Result<Value, Unusable> {
+    let wrong =
+        || Unusable::NotATemplate { kind: json::kind(template).to_owned(), name: json::name(template).to_owned() };
+    let kind = json::kind(template).strip_suffix("Template").ok_or_else(wrong)?;
+    let spec = template.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({}));
+    let mut labels = map(template, "/spec/template/metadata/labels");
+    labels.extend(map(machine, "/metadata/labels"));
+    let mut notes = map(template, "/spec/template/metadata/annotations");
+    notes.extend(map(machine, "/metadata/annotations"));
+    notes.remove(annotations::SLOT);
+    notes.insert(annotations::CLONED_FROM_NAME.to_owned(), json::name(template).into());
+    notes.insert(
+        annotations::CLONED_FROM_GROUP_KIND.to_owned(),
+        format!("{}.{}", json::kind(template), json::group(template)).into(),
+    );
+    Ok(json!({
+        "apiVersion": json::text(template, "/apiVersion").unwrap_or_default(),
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": json::namespace(set),
+            "labels": labels,
+            "annotations": notes,
+            "ownerReferences": [ownership::reference(set, false)],
+        },
+        "spec": spec,
+    }))
+}
+
+/// A Machine, complete but for its references. It is born with its finalizer, owner and labels, so that it needs no write of its
+/// own before there is news.
+pub(super) fn machine(object: &Value, set: &MachineSet, name: &str, slot: &str) -> Value {
+    let mut spec = object.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({}));
+    json::set(&mut spec, &["clusterName"], set.spec.cluster_name.as_str());
+    let mut labels = map(object, "/spec/template/metadata/labels");
+    labels.insert(labels::CLUSTER_NAME.to_owned(), set.spec.cluster_name.as_str().into());
+    labels.insert(labels::SET_NAME.to_owned(), label_value(&set.metadata.name).into());
+    if let Some(deployment) = set.metadata.labels.get(labels::DEPLOYMENT_NAME) {
+        labels.insert(labels::DEPLOYMENT_NAME.to_owned(), deployment.as_str().into());
+    }
+    let mut notes = map(object, "/spec/template/metadata/annotations");
+    notes.insert(annotations::SLOT.to_owned(), slot.into());
+    let mut machine = json!({
+        "apiVersion": CORE_API_VERSION,
+        "kind": "Machine",
+        "metadata": {
+            "name": name,
+            "namespace": set.metadata.namespace,
+            "labels": labels,
+            "annotations": notes,
+            "finalizers": [finalizers::MACHINE],
+            "ownerReferences": [ownership::reference(object, true)],
+        },
+        "spec": spec,
+    });
+    capwasm_api::defaults::default(&mut machine, None);
+    machine
+}
+
+/// A reference to a clone.
+pub(super) fn reference(object: &Value) -> Value {
+    json!({"apiGroup": json::group(object), "kind": json::kind(object), "name": json::name(object)})
+}
+
+fn map(object: &Value, pointer: &str) -> Map<String, Value> {
+    object.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
+}

@@ -1,0 +1,242 @@
+//! Tables of what is decided about MachineSets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{condition as found_condition, core, found, keys};
+
+fn template(kind: &str) -> Value {
+    json!({"apiVersion": "x.io/v1", "kind": kind, "metadata": {"name": "t", "namespace": "ns", "uid": format!("{kind}-uid"),
+        "labels": {"cluster.x-k8s.io/cluster-name": "c"}, "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "c-uid"}]},
+        "spec": {"template": {"metadata": {"labels": {"from": "template"}}, "spec": {"size": 7}}}})
+}
+
+fn set(replicas: i32) -> Value {
+    let mut object = core(
+        "MachineSet",
+        "ms",
+        json!({"clusterName": "c", "replicas": replicas, "selector": {"matchLabels": {"cluster.x-k8s.io/deployment-name": "md", "cluster.x-k8s.io/cluster-name": "c"}},
+            "template": {"metadata": {"labels": {"cluster.x-k8s.io/deployment-name": "md", "cluster.x-k8s.io/cluster-name": "c"}, "annotations": {"note": "n"}},
+                "spec": {"clusterName": "c", "version": "v1.36.0", "bootstrap": {"configRef": {"apiGroup": "x.io", "kind": "BootTemplate", "name": "t"}},
+                    "infrastructureRef": {"apiGroup": "x.io", "kind": "InfraTemplate", "name": "t"}}}}),
+        json!({}),
+    );
+    object["metadata"]["labels"] =
+        json!({"cluster.x-k8s.io/deployment-name": "md", "cluster.x-k8s.io/cluster-name": "c"});
+    object["metadata"]["finalizers"] = json!(["cluster.x-k8s.io/machineset"]);
+    object["metadata"]["ownerReferences"] = json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment", "name": "md", "uid": "md-uid", "controller": true}]);
+    object
+}
+
+fn observed(object: Value, machines: Vec<Value>) -> Observed {
+    Observed {
+        set: capwasm_api::kinds::view(&object).unwrap(),
+        object: Arc::new(object),
+        now: Timestamp::UNIX_EPOCH,
+        cluster: Some(Arc::new(core("Cluster", "c", json!({}), json!({})))),
+        control_plane: None,
+        bootstrap: Some(found(template("BootTemplate"))),
+        infrastructure: found(template("InfraTemplate")),
+        machines: machines.into_iter().map(Arc::new).collect(),
+        strays: vec![],
+        clones: vec![],
+    }
+}
+
+/// The objects that a plan creates.
+fn created(plan: &Plan) -> Vec<Value> {
+    let create = |operation: &Operation| match &operation.action {
+        Action::Create(object) => Some(object.clone()),
+        _ => None,
+    };
+    plan.operations.iter().filter_map(create).collect()
+}
+
+/// The Machines that a plan creates, as the server has them later.
+fn born(plan: &Plan) -> Vec<Value> {
+    let machines = created(plan).into_iter().filter(|object| json::kind(object) == "Machine");
+    machines
+        .map(|mut machine| {
+            machine["metadata"]["uid"] = json!(format!("{}-uid", json::name(&machine)));
+            machine
+        })
+        .collect()
+}
+
+#[test]
+fn r2a_each_replica_is_a_config_an_infrastructure_and_a_machine_in_this_order() {
+    let plan = decide(&observed(set(2), vec![]));
+    let objects = created(&plan);
+    assert_eq!(
+        objects.iter().map(json::kind).collect::<Vec<_>>(),
+        ["Boot", "Infra", "Machine", "Boot", "Infra", "Machine"]
+    );
+    assert_eq!(plan.operations.len(), 6, "templates are owned already");
+    let (config, infra, machine) = (&objects[0], &objects[1], &objects[2]);
+    let name = json::name(machine);
+    assert!(name.starts_with("ms-") && name.len() == 8 && json::name(config) == name && json::name(infra) == name);
+    assert_ne!(name, json::name(&objects[5]));
+    assert_eq!(machine["spec"]["bootstrap"]["configRef"], json!({"apiGroup": "x.io", "kind": "Boot", "name": name}));
+    assert_eq!(machine["spec"]["infrastructureRef"], json!({"apiGroup": "x.io", "kind": "Infra", "name": name}));
+    assert_eq!(machine["spec"]["version"], "v1.36.0");
+    assert_eq!(machine["metadata"]["ownerReferences"][0]["uid"], "ms-uid");
+    assert_eq!(machine["metadata"]["ownerReferences"][0]["controller"], true);
+    assert_eq!(machine["metadata"]["finalizers"], json!(["machine.cluster.x-k8s.io"]));
+    assert_eq!(
+        machine["metadata"]["labels"],
+        json!({"cluster.x-k8s.io/cluster-name": "c", "cluster.x-k8s.io/deployment-name": "md", "cluster.x-k8s.io/set-name": "ms"})
+    );
+    assert_eq!(machine["metadata"]["annotations"], json!({"note": "n", "capwasm.dev/slot": "0"}));
+    assert_eq!(infra["spec"], json!({"size": 7}), "spec equal to the template's");
+    assert_eq!(infra["metadata"]["labels"]["from"], "template");
+    assert_eq!(
+        infra["metadata"]["annotations"],
+        json!({"note": "n", "cluster.x-k8s.io/cloned-from-name": "t", "cluster.x-k8s.io/cloned-from-groupkind": "InfraTemplate.x.io"})
+    );
+    assert_eq!(infra["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
+    assert_eq!(infra["metadata"]["ownerReferences"][0]["uid"], "ms-uid");
+    assert_eq!(infra["metadata"]["ownerReferences"][0].get("controller"), None);
+    assert_eq!(found_condition(&plan.desired.unwrap(), "ScalingUp"), Some(("True".into(), "ScalingUp".into())));
+}
+
+#[test]
+fn r2a_a_creation_that_is_repeated_meets_what_it_made() {
+    let first = decide(&observed(set(2), vec![]));
+    let again = decide(&observed(set(2), vec![]));
+    assert_eq!(created(&first), created(&again));
+
+    // Cut off before the second Machine: its clones are there, and are not taken for orphans.
+    let mut cut = observed(set(2), born(&first)[..1].to_vec());
+    cut.clones = created(&first)[3..5].iter().cloned().map(Arc::new).collect();
+    let plan = decide(&cut);
+    assert_eq!(created(&plan), created(&first)[3..]);
+    assert!(keys(&plan).iter().all(|key| key.starts_with("create")));
+}
+
+#[test]
+fn a_name_is_never_given_out_again() {
+    let first = born(&decide(&observed(set(2), vec![])));
+    let seen = decide(&observed(set(2), first.clone())).desired.unwrap();
+    assert_eq!(json::annotation(&seen, "capwasm.dev/next-slot"), Some("2"));
+    let plan = decide(&observed(seen, vec![]));
+    let names: Vec<String> = born(&plan).iter().map(|machine| json::name(machine).to_owned()).collect();
+    assert_eq!(names.len(), 2);
+    assert!(first.iter().all(|old| !names.contains(&json::name(old).to_owned())));
+}
+
+#[test]
+fn r2c_an_edited_template_changes_later_clones_only() {
+    let machines = born(&decide(&observed(set(1), vec![])));
+    let mut observed = observed(set(2), machines);
+    let mut changed = template("InfraTemplate");
+    changed["spec"]["template"]["spec"]["size"] = json!(8);
+    observed.infrastructure = found(changed);
+    let plan = decide(&observed);
+    let objects = created(&plan);
+    assert_eq!(objects.len(), 3, "one more replica");
+    assert_eq!(objects[1]["spec"]["size"], 8);
+    assert!(keys(&plan).iter().all(|key| key.starts_with("create")), "what exists is left alone: {:?}", keys(&plan));
+}
+
+#[test]
+fn clones_that_no_machine_refers_to_are_deleted() {
+    let first = decide(&observed(set(1), vec![]));
+    let mut observed = observed(set(1), born(&first));
+    let mut orphan = created(&first)[1].clone();
+    orphan["metadata"]["name"] = json!("ms-lost");
+    observed.clones = vec![Arc::new(created(&first)[0].clone()), Arc::new(orphan)];
+    assert_eq!(keys(&decide(&observed)), ["delete Infra ms-lost"]);
+}
+
+#[test]
+fn a_set_shrinks_by_priority_and_counts_what_goes_already() {
+    let machine = |name: &str, going: bool| {
+        let mut machine = core("Machine", name, json!({}), json!({"nodeRef": {"name": name}}));
+        machine["metadata"]["labels"] = json!({"cluster.x-k8s.io/cluster-name": "c", "cluster.x-k8s.io/deployment-name": "md", "cluster.x-k8s.io/set-name": "ms"});
+        machine["metadata"]["annotations"] = json!({"note": "n"});
+        if going {
+            machine["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        machine
+    };
+    for (what, replicas, machines, expected) in [
+        ("as wanted", 2, vec![machine("a", false), machine("b", false)], vec![]),
+        ("one too many", 1, vec![machine("a", false), machine("b", false)], vec!["delete Machine a"]),
+        ("one too many, and one goes already", 1, vec![machine("a", false), machine("b", true)], vec![]),
+        ("all", 0, vec![machine("a", false), machine("b", true)], vec!["delete Machine a"]),
+        ("a replacement waits until the old one is gone", 2, vec![machine("a", false), machine("b", true)], vec![]),
+    ] {
+        assert_eq!(keys(&decide(&observed(set(replicas), machines))), expected, "{what}");
+    }
+}
+
+#[test]
+fn creation_waits_for_templates_and_for_the_control_plane() {
+    let mut missing = observed(set(1), vec![]);
+    missing.infrastructure = External::Missing;
+    let plan = decide(&missing);
+    assert!(created(&plan).is_empty());
+    assert!(matches!(&plan.verdict, Verdict::Failed { reason, backoff: false, .. } if reason == "TemplateUnusable"));
+
+    let mut early = observed(set(1), vec![]);
+    early.control_plane = Some(found(json!({"kind": "Plane", "spec": {"version": "v1.36.0"}})));
+    let plan = decide(&early);
+    assert!(created(&plan).is_empty() && plan.wake_after.is_none() && plan.verdict == Verdict::Done);
+    let held = capwasm_api::conditions::get(&plan.desired.unwrap(), "ScalingUp").unwrap().message;
+    assert_eq!(held, "Scaling up from 0 to 1 replicas\n* ControlPlaneIsStable: the control plane is provisioning");
+
+    let mut disabled = set(1);
+    disabled["metadata"]["annotations"] = json!({"cluster.x-k8s.io/disable-machine-create": ""});
+    assert!(created(&decide(&observed(disabled, vec![]))).is_empty());
+}
+
+#[test]
+fn counters_and_conditions_follow_the_machines_and_nothing_is_written_twice() {
+    let mut machines = born(&decide(&observed(set(2), vec![])));
+    let conditions =
+        ["Ready", "Available", "UpToDate"].map(|name| json!({"type": name, "status": "True", "reason": name}));
+    machines[0]["status"] =
+        json!({"nodeRef": {"name": "n"}, "nodeInfo": {"kubeletVersion": "v1.36.0"}, "conditions": conditions});
+    let plan = decide(&observed(set(2), machines.clone()));
+    assert!(plan.operations.is_empty(), "{:?}", keys(&plan));
+    let object = plan.desired.unwrap();
+    let status = &object["status"];
+    assert_eq!(
+        (&status["replicas"], &status["readyReplicas"], &status["availableReplicas"], &status["upToDateReplicas"]),
+        (&json!(2), &json!(1), &json!(1), &json!(1))
+    );
+    assert_eq!(status["selector"], "cluster.x-k8s.io/cluster-name=c,cluster.x-k8s.io/deployment-name=md");
+    assert_eq!(status["versions"], json!([{"version": "v1.36.0", "replicas": 1}]));
+    assert_eq!(found_condition(&object, "MachinesReady"), Some(("Unknown".into(), "ReadyUnknown".into())));
+    let again = decide(&observed(object.clone(), machines));
+    assert_eq!(json::merge_patch(&object, &again.desired.unwrap()), None);
+}
+
+#[test]
+fn a_standalone_set_belongs_to_its_cluster_and_owns_its_templates_through_it() {
+    let mut object = set(0);
+    object["metadata"]["ownerReferences"] = json!([]);
+    let mut observed = observed(object, vec![]);
+    let mut bare = template("InfraTemplate");
+    bare["metadata"]["ownerReferences"] = json!([]);
+    observed.infrastructure = found(bare);
+    let plan = decide(&observed);
+    assert_eq!(keys(&plan), ["own InfraTemplate t"]);
+    assert_eq!(plan.desired.unwrap()["metadata"]["ownerReferences"][0]["uid"], "c-uid");
+}
+
+#[test]
+fn a_set_goes_when_its_machines_are_gone() {
+    let mut object = set(1);
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let machines = born(&decide(&observed(set(1), vec![])));
+    let plan = decide(&observed(object.clone(), machines));
+    assert_eq!((plan.operations.len(), plan.release.len()), (1, 0));
+    assert_eq!(found_condition(&plan.desired.unwrap(), "Deleting").unwrap().0, "True");
+    let plan = decide(&observed(object, vec![]));
+    assert_eq!((plan.operations.len(), plan.release), (0, vec!["cluster.x-k8s.io/machineset".to_owned()]));
+}

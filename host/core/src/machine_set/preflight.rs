@@ -1,0 +1,140 @@
+//! Checks before a Machine is created.
+
+use capwasm_api::contract::Contract;
+use capwasm_api::contract::control_plane;
+use capwasm_api::kinds::MachineSet;
+use capwasm_api::names::annotations;
+use serde_json::Value;
+
+/// What holds creation; empty when nothing does. The reads of the control plane wake the set when that changes.
+pub(super) fn failures(set: &MachineSet, control_plane: Option<(&Value, Contract)>) -> Vec<String> {
+    let skipped =
+        set.metadata.annotations.get(annotations::SKIP_PREFLIGHT_CHECKS).map(String::as_str).unwrap_or_default();
+    let runs = |check: &str| !skipped.split(',').any(|name| name.trim() == check || name.trim() == "All");
+    let Some((object, contract)) = control_plane else { return Vec::new() };
+    let Some(wanted) = control_plane::version(object) else { return Vec::new() };
+    let mut failures = Vec::new();
+    if runs("ControlPlaneIsStable") {
+        if is_provisioning(object, contract) {
+            failures.push("ControlPlaneIsStable: the control plane is provisioning".to_owned());
+        } else if is_upgrading(object, wanted) {
+            failures.push(format!("ControlPlaneIsStable: the control plane is upgrading to {wanted}"));
+        }
+    }
+    let of_set = set.spec.template.spec.version.as_deref();
+    let (Some(machine), Some(plane)) = (of_set.and_then(Version::parse), Version::parse(wanted)) else {
+        return failures;
+    };
+    if runs("KubernetesVersionSkew")
+        && (machine.major != plane.major || machine.minor > plane.minor || machine.minor + 3 < plane.minor)
+    {
+        failures.push(format!(
+            "KubernetesVersionSkew: version {} does not go with a control plane of {wanted}",
+            of_set.unwrap_or_default()
+        ));
+    }
+    let kubeadm = set
+        .spec
+        .template
+        .spec
+        .bootstrap
+        .config_ref
+        .as_ref()
+        .is_some_and(|config| config.kind == "KubeadmConfigTemplate");
+    if runs("KubeadmVersionSkew") && kubeadm && (machine.major, machine.minor) != (plane.major, plane.minor) {
+        failures.push(format!(
+            "KubeadmVersionSkew: kubeadm of version {} cannot join a control plane of {wanted}",
+            of_set.unwrap_or_default()
+        ));
+    }
+    failures
+}
+
+fn is_provisioning(object: &Value, contract: Contract) -> bool {
+    let running = control_plane::observed_version(object).is_some() || !control_plane::versions(object).is_empty();
+    !running && !control_plane::initialized(object, contract)
+}
+
+fn is_upgrading(object: &Value, wanted: &str) -> bool {
+    let Some(wanted) = Version::parse(wanted) else { return false };
+    let older = |version: &str| Version::parse(version).is_some_and(|version| version < wanted);
+    let running = control_plane::versions(object);
+    if running.is_empty() {
+        control_plane::observed_version(object).is_some_and(older)
+    } else {
+        running.iter().any(|entry| older(&entry.version))
+    }
+}
+
+/// The part of a Kubernetes version that counts here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Version {
+    major: u32,
+    minor: u32,
+    patch: u32,
+}
+
+impl Version {
+    fn parse(text: &str) -> Option<Version> {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let mut parts = text.split(['-', '+']).next()?.split('.').map(|part| part.parse::<u32>().ok());
+        Some(Version { major: parts.next()??, minor: parts.next()??, patch: parts.next().flatten().unwrap_or(0) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn creation_waits_for_a_stable_control_plane_of_a_version_that_fits() {
+        let stable = |version: &str| json!({"spec": {"version": version}, "status": {"versions": [{"version": version, "replicas": 1}]}});
+        let plane = "v1.36.2";
+        for (what, object, version, skip, expected) in [
+            ("fits", stable(plane), "v1.36.0", "", vec![]),
+            ("no version asked for", json!({}), "v1.36.0", "", vec![]),
+            ("provisioning", json!({"spec": {"version": plane}}), plane, "", vec!["ControlPlaneIsStable"]),
+            (
+                "initialized, but silent about versions",
+                json!({"spec": {"version": plane}, "status": {"initialization": {"controlPlaneInitialized": true}}}),
+                plane,
+                "",
+                vec![],
+            ),
+            (
+                "upgrading",
+                json!({"spec": {"version": plane}, "status": {"versions": [{"version": "v1.36.2"}, {"version": "v1.36.1"}]}}),
+                plane,
+                "",
+                vec!["ControlPlaneIsStable"],
+            ),
+            (
+                "upgrading, told the old way",
+                json!({"spec": {"version": plane}, "status": {"version": "v1.35.9"}}),
+                plane,
+                "",
+                vec!["ControlPlaneIsStable"],
+            ),
+            (
+                "newer than the control plane",
+                stable(plane),
+                "v1.37.0",
+                "",
+                vec!["KubernetesVersionSkew", "KubeadmVersionSkew"],
+            ),
+            ("three behind, with kubeadm", stable(plane), "v1.33.0", "", vec!["KubeadmVersionSkew"]),
+            ("four behind", stable(plane), "v1.32.0", "KubeadmVersionSkew", vec!["KubernetesVersionSkew"]),
+            ("all skipped", json!({"spec": {"version": plane}}), "v1.20.0", "All", vec![]),
+        ] {
+            let set: MachineSet = capwasm_api::kinds::view(&json!({"metadata": {"name": "ms", "annotations": {"machineset.cluster.x-k8s.io/skip-preflight-checks": skip}},
+                "spec": {"template": {"spec": {"version": version, "bootstrap": {"configRef": {"kind": "KubeadmConfigTemplate"}}}}}})).unwrap();
+            let found: Vec<String> = failures(&set, Some((&object, Contract::V1Beta2)))
+                .into_iter()
+                .map(|text| text.split(':').next().unwrap().to_owned())
+                .collect();
+            assert_eq!(found, expected, "{what}");
+        }
+    }
+}
