@@ -95,9 +95,9 @@ pub fn of_certificates(certificates: &Certificates, spec: &ConfigSpec) -> Vec<Wr
             ),
         };
         // The authority of an etcd elsewhere stays without its key, even when the Secret has one.
-        let with_key = !(purpose == Purpose::EtcdCa && external("caFile").is_some()) && !pair.key_pem.is_empty();
+        let only_verifies = purpose == Purpose::EtcdCa && external("caFile").is_some();
         files.push(WriteFile::of_root(certificate, "0640", &*pair.certificate_pem));
-        if with_key {
+        if !only_verifies && !pair.key_pem.is_empty() {
             files.push(WriteFile::of_root(key, "0600", &*pair.key_pem));
         }
     }

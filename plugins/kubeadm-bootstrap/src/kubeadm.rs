@@ -109,10 +109,10 @@ fn add_uninitialized_taint(join: &mut Map<String, Value>) {
     let Some(registration) = registration.as_object_mut() else {
         return;
     };
-    if let Value::Array(taints) = registration.entry("taints").or_insert_with(|| json!([])) {
-        if !taints.iter().any(|taint| taint["key"] == UNINITIALIZED_TAINT) {
-            taints.push(json!({"key": UNINITIALIZED_TAINT, "effect": "NoSchedule"}));
-        }
+    if let Value::Array(taints) = registration.entry("taints").or_insert_with(|| json!([]))
+        && !taints.iter().any(|taint| taint["key"] == UNINITIALIZED_TAINT)
+    {
+        taints.push(json!({"key": UNINITIALIZED_TAINT, "effect": "NoSchedule"}));
     }
 }
 

@@ -179,7 +179,8 @@ fn a_worker_gets_the_golden_join_data_and_a_token_in_its_cluster() {
 
 #[test]
 fn a_pass_that_is_lost_at_any_point_leads_to_the_same_end() {
-    let cases: [(&str, fn() -> World); 3] = [
+    type Case = (&'static str, fn() -> World);
+    let cases: [Case; 3] = [
         ("init with a provider", || {
             World::new(config(json!({})), machine("m0", true), cluster(false)).with_certificates()
         }),
