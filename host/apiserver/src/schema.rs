@@ -33,7 +33,6 @@ use serde_json::Value;
 pub use defaulting::default;
 pub use error::{FieldError, FieldReason, SchemaError};
 pub(crate) use format::duration_text_is_valid;
-pub(crate) use lists::ItemKey;
 pub use pruning::prune;
 pub use validation::validate;
 

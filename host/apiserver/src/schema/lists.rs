@@ -11,11 +11,11 @@ use super::{ListType, Schema};
 
 /// Identity of an item of a keyed list: the values of its keys in the order of the schema, defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ItemKey(String);
+struct ItemKey(String);
 
 impl ItemKey {
     /// The key of `item`, or `None` when the item is not an object or all keys are missing.
-    pub(crate) fn of(item: &Value, keys: &[Box<str>], items: Option<&Schema>) -> Option<ItemKey> {
+    fn of(item: &Value, keys: &[Box<str>], items: Option<&Schema>) -> Option<ItemKey> {
         let fields = item.as_object()?;
         let mut text = String::new();
         let mut any = false;

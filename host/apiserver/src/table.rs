@@ -1,0 +1,150 @@
+//! `meta.k8s.io/v1` Tables: what `kubectl get` prints.
+//!
+//! Custom resources describe their columns with a JSONPath each; built-in kinds have theirs computed here. Cells are
+//! JSON values; ages are written as kubectl writes durations.
+
+mod builtin;
+mod duration;
+mod jsonpath;
+
+use serde_json::{Map, Value, json};
+
+pub use duration::human_duration;
+
+use self::jsonpath::JsonPath;
+
+/// What a row carries beside its cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IncludeObject {
+    /// Nothing.
+    None,
+    /// The object's metadata.
+    Metadata,
+    /// The whole object.
+    Object,
+}
+
+/// One column.
+pub struct Column {
+    name: String,
+    ty: String,
+    format: String,
+    description: String,
+    priority: i64,
+    cell: Cell,
+}
+
+/// Where a column's cells come from.
+enum Cell {
+    /// Computed from the object and the present time, in seconds since 1970.
+    Computed(fn(&Value, i64) -> Value),
+    /// What a JSONPath finds, printed by the column's type.
+    Path(JsonPath),
+    /// A JSONPath that could not be understood; such cells stay empty, as upstream has it.
+    Unreadable,
+}
+
+/// The columns of a kind; those of a CRD version (`additionalPrinterColumns`) come after the name.
+pub fn columns_for(group: &str, version: &str, kind: &str, crd_columns: Option<&Value>) -> Vec<Column> {
+    let declared = crd_columns.and_then(Value::as_array).filter(|columns| !columns.is_empty());
+    if let Some(declared) = declared {
+        let mut columns = vec![builtin::name_column()];
+        columns.extend(declared.iter().map(custom));
+        return columns;
+    }
+    builtin::columns(group, version, kind)
+}
+
+fn custom(declared: &Value) -> Column {
+    let text = |key: &str| declared.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Column {
+        name: text("name"),
+        ty: text("type"),
+        format: text("format"),
+        description: text("description"),
+        priority: declared.get("priority").and_then(Value::as_i64).unwrap_or(0),
+        cell: JsonPath::parse(&text("jsonPath")).map_or(Cell::Unreadable, Cell::Path),
+    }
+}
+
+/// Renders objects. `now` is RFC 3339; `with_columns` is false for the later events of a watch.
+pub fn render(columns: &[Column], items: &[Value], now: &str, with_columns: bool, include_object: IncludeObject) -> Value {
+    let now = now.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second);
+    let rows: Vec<Value> = items
+        .iter()
+        .map(|item| {
+            let cells: Vec<Value> = columns.iter().map(|column| column.cell(item, now)).collect();
+            let mut row = Map::new();
+            row.insert("cells".to_owned(), Value::Array(cells));
+            match include_object {
+                IncludeObject::None => {}
+                IncludeObject::Object => {
+                    row.insert("object".to_owned(), item.clone());
+                }
+                IncludeObject::Metadata => {
+                    let metadata = item.get("metadata").cloned().unwrap_or_else(|| json!({}));
+                    let partial = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
+                    row.insert("object".to_owned(), partial);
+                }
+            }
+            Value::Object(row)
+        })
+        .collect();
+    let definitions: Vec<Value> = if with_columns { columns.iter().map(Column::definition).collect() } else { Vec::new() };
+    json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "columnDefinitions": definitions, "rows": rows})
+}
+
+impl Column {
+    fn definition(&self) -> Value {
+        json!({"name": self.name, "type": self.ty, "format": self.format, "description": self.description, "priority": self.priority})
+    }
+
+    fn cell(&self, item: &Value, now: i64) -> Value {
+        match &self.cell {
+            Cell::Computed(compute) => compute(item, now),
+            Cell::Path(path) => printed(&self.ty, &path.find(item), now),
+            Cell::Unreadable => Value::Null,
+        }
+    }
+}
+
+/// What was found, as the declared type of the column wants it; nothing is found: an empty cell.
+fn printed(ty: &str, found: &[&Value], now: i64) -> Value {
+    let Some(first) = found.first().copied() else { return Value::Null };
+    match ty {
+        "integer" => match first {
+            Value::Number(number) => number.as_i64().map_or_else(|| json!(number.as_f64().map(|float| float as i64)), |integer| json!(integer)),
+            Value::String(text) => text.parse::<i64>().map_or(Value::Null, |integer| json!(integer)),
+            _ => Value::Null,
+        },
+        "number" => match first {
+            Value::Number(_) => first.clone(),
+            Value::String(text) => text.parse::<f64>().map_or(Value::Null, |float| json!(float)),
+            _ => Value::Null,
+        },
+        "boolean" => match first {
+            Value::Bool(_) => first.clone(),
+            Value::String(text) => text.parse::<bool>().map_or(Value::Null, |value| json!(value)),
+            _ => Value::Null,
+        },
+        "date" => match first.as_str().map(str::parse::<jiff::Timestamp>) {
+            Some(Ok(time)) => json!(human_duration(now - time.as_second())),
+            Some(Err(_)) => json!("<invalid>"),
+            None => Value::Null,
+        },
+        _ => {
+            let texts: Vec<String> = found
+                .iter()
+                .map(|value| match value {
+                    Value::String(text) => text.clone(),
+                    Value::Null => String::new(),
+                    other => other.to_string(),
+                })
+                .collect();
+            json!(texts.join(" "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
