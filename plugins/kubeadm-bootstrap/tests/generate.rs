@@ -139,6 +139,7 @@ fn golden(name: &str, data: &str) {
     serde_saphyr::from_str::<Value>(data).unwrap();
 }
 
+/// R3: the data of a KubeadmConfig, made without contacting the machine.
 #[test]
 fn the_first_control_plane_machine_gets_the_golden_init_data() {
     let spec = json!({
@@ -158,6 +159,7 @@ fn the_first_control_plane_machine_gets_the_golden_init_data() {
     assert!(world.call().0.unwrap().is_none(), "once the data is there it stays as it is");
 }
 
+/// R6a: who is not the first joins.
 #[test]
 fn a_further_control_plane_machine_gets_the_golden_join_data() {
     let spec = json!({"joinConfiguration": {"nodeRegistration": {"name": "cp"}, "timeouts": {"discoverySeconds": 60}}, "clusterConfiguration": {"etcd": {"local": {}}}});
@@ -177,6 +179,7 @@ fn a_worker_gets_the_golden_join_data_and_a_token_in_its_cluster() {
     assert_eq!(secrets[0]["data"]["expiration"], STANDARD.encode("2023-11-14T22:28:20Z"), "15 minutes after the call");
 }
 
+/// R3: one lock, one token and one set of key pairs, wherever a pass is lost.
 #[test]
 fn a_pass_that_is_lost_at_any_point_leads_to_the_same_end() {
     type Case = (&'static str, fn() -> World);
@@ -224,6 +227,7 @@ fn a_pass_that_is_lost_at_any_point_leads_to_the_same_end() {
     }
 }
 
+/// R6a: one machine initializes.
 #[test]
 fn of_two_control_plane_machines_only_the_holder_of_the_lock_initializes() {
     let mut first = World::new(config(json!({})), machine("m0", true), cluster(false)).with_certificates();

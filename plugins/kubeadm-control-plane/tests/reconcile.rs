@@ -214,6 +214,7 @@ fn one_machine_is_made_initialized_and_reported() {
     );
 }
 
+/// R6a: the first initializes, the others join once it has.
 #[test]
 fn three_machines_come_one_after_the_other_and_spread_over_failure_domains() {
     let mut world = World::new(json!({
@@ -272,6 +273,7 @@ fn a_pass_that_is_lost_at_any_point_leads_to_the_same_three_machines() {
     }
 }
 
+/// R6b, R8: the kubeconfig that others read is signed by the cluster's own CA.
 #[test]
 fn a_key_pair_that_is_there_is_never_replaced() {
     let mut world = World::new(json!({}));
