@@ -1,1 +1,171 @@
 //! Simulated container engine and Kubernetes nodes.
+//!
+//! [`run`] serves the Docker Engine API on a unix socket. Its containers are simulated nodes and load balancers on loopback
+//! addresses: a node interprets its bootstrap data with a small shell ([`shell`]) and a simulated kubeadm ([`kubeadm`]), a
+//! control-plane node serves the embedded API server with the cluster's certificates, a load balancer really proxies TCP. The
+//! same code runs as `capwasm-node` inside real containers when there is a Docker engine but no registry ([`image`]).
+//!
+//! The engine says in `/version` and `/info` that it is simulated, and so does every node: label
+//! `capwasm.dev/simulated=true`, OS image `capwasm simulated node`.
+//!
+//! Everything is durable in the data directory: killed and started again, the engine comes back with its containers.
+
+mod archive;
+mod balancer;
+pub mod container;
+pub mod docker;
+mod engine;
+mod files;
+mod heartbeat;
+pub mod image;
+pub mod kubeadm;
+mod kubectl;
+mod kubelet;
+mod node;
+mod rest;
+pub mod shell;
+mod workload;
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use engine::{EngineError, NAME};
+pub use kubelet::SIMULATED_LABEL;
+pub use node::Node;
+
+use engine::{Engine, JournalError};
+use heartbeat::Heartbeats;
+use workload::Workloads;
+
+/// Where a simulated engine listens and what it keeps.
+#[derive(Debug, Clone)]
+pub struct SimOptions {
+    /// Unix socket of the Docker Engine API; created with mode 0600.
+    pub socket: PathBuf,
+    /// Directory of everything durable: containers, files, images, workload clusters. Created when missing.
+    pub data_dir: PathBuf,
+    /// Bytes of page cache for the database of all workload clusters.
+    pub cache_bytes: usize,
+}
+
+impl SimOptions {
+    /// Options with the default cache.
+    pub fn new(socket: impl Into<PathBuf>, data_dir: impl Into<PathBuf>) -> SimOptions {
+        SimOptions { socket: socket.into(), data_dir: data_dir.into(), cache_bytes: 16 << 20 }
+    }
+}
+
+/// Why an engine cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The data directory cannot be made.
+    #[error("unable to create {0}")]
+    Directory(PathBuf, #[source] io::Error),
+    /// Another engine has the data directory open.
+    #[error("{0} is in use by another simulated engine")]
+    InUse(PathBuf),
+    /// The engine's own data.
+    #[error("unable to open the engine's data")]
+    Engine(#[source] EngineError),
+    /// The workload clusters' data.
+    #[error("unable to open the workload clusters' data: {0}")]
+    Workloads(String),
+    /// Somebody answers on the socket already.
+    #[error("another engine answers on {0}")]
+    SocketInUse(PathBuf),
+    /// The socket cannot be created.
+    #[error("unable to listen on {0}")]
+    Listen(PathBuf, #[source] io::Error),
+}
+
+/// Serves the engine until `shutdown` is cancelled. The socket answers as soon as all containers run again.
+///
+/// # Errors
+/// See [`SimError`].
+pub async fn run(options: SimOptions, shutdown: CancellationToken) -> Result<(), SimError> {
+    // Both TLS back ends may be linked in; the first choice stays.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    std::fs::create_dir_all(&options.data_dir).map_err(|error| SimError::Directory(options.data_dir.clone(), error))?;
+    // First of all: the lock of this database guards the whole directory.
+    let engine_path = options.data_dir.join("engine.redb");
+    check_unlocked(&engine_path, &options.data_dir)?;
+    let workloads =
+        Workloads::open(&options.data_dir.join("workload.redb"), options.cache_bytes).map_err(SimError::Workloads)?;
+    let heartbeats = Heartbeats::new(Arc::clone(&workloads));
+    let engine = Engine::open(&engine_path, workloads, Arc::clone(&heartbeats)).await.map_err(|error| match error {
+        EngineError::Journal(JournalError::InUse) => SimError::InUse(options.data_dir.clone()),
+        error => SimError::Engine(error),
+    })?;
+    let listener = listen(&options.socket).await?;
+    engine.resume().await;
+    let wheel = tokio::spawn(heartbeats.run(shutdown.clone()));
+    tracing::info!(socket = %options.socket.display(), "{NAME} is ready");
+    let connections = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            () = shutdown.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let (engine, stop) = (Arc::clone(&engine), shutdown.clone());
+                connections.spawn(async move {
+                    tokio::select! {
+                        () = stop.cancelled() => {}
+                        () = engine::serve(engine, stream) => {}
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "unable to accept a connection");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        }
+    }
+    connections.close();
+    connections.wait().await;
+    if let Err(error) = wheel.await {
+        tracing::warn!(%error, "the heartbeats ended badly");
+    }
+    engine.quiesce().await;
+    if let Err(error) = std::fs::remove_file(&options.socket) {
+        tracing::debug!(%error, "unable to remove the socket");
+    }
+    Ok(())
+}
+
+/// Says whether another process has the directory's database open, before anything else is touched.
+fn check_unlocked(path: &Path, directory: &Path) -> Result<(), SimError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    match redb::Database::open(path) {
+        Err(redb::DatabaseError::DatabaseAlreadyOpen) => Err(SimError::InUse(directory.to_owned())),
+        // What else is wrong with it is said when it is opened for use.
+        _ => Ok(()),
+    }
+}
+
+/// Listens on a unix socket that only its owner may use; a socket that nobody answers on is replaced.
+async fn listen(path: &Path) -> Result<UnixListener, SimError> {
+    let failed = |error| SimError::Listen(path.to_owned(), error);
+    if path.exists() {
+        if UnixStream::connect(path).await.is_ok() {
+            return Err(SimError::SocketInUse(path.to_owned()));
+        }
+        std::fs::remove_file(path).map_err(failed)?;
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // Bound under another name and moved, so that it never is there with wider permissions.
+    let hidden = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let listener = UnixListener::bind(&hidden).map_err(failed)?;
+    std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    std::fs::rename(&hidden, path).map_err(failed)?;
+    Ok(listener)
+}

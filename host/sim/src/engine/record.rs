@@ -1,0 +1,145 @@
+//! What is kept of containers, execs, images and networks.
+
+use std::net::Ipv4Addr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::journal::Change;
+use super::random_id;
+
+/// Lines of log that are kept of a container.
+const LOG_LINES: usize = 200;
+
+/// What a container's image makes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// A Kubernetes node.
+    Node,
+    /// A load balancer.
+    Balancer,
+}
+
+/// A container.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ContainerRecord {
+    /// 64 hexadecimal digits.
+    pub id: String,
+    /// Without the slash.
+    pub name: String,
+    /// As it was asked for.
+    pub image: String,
+    /// Id of the image.
+    pub image_id: String,
+    /// From the image.
+    pub role: Role,
+    /// Kubernetes version in the image's tag.
+    pub version: Option<String>,
+    /// The request's fields except `HostConfig` and `NetworkingConfig`.
+    pub config: Value,
+    /// `HostConfig` of the request.
+    pub host_config: Value,
+    /// Network that it is in.
+    pub network: String,
+    /// Endpoint id in that network.
+    pub endpoint_id: String,
+    /// Its loopback address, kept until it is removed.
+    pub address: Ipv4Addr,
+    /// When it was created.
+    pub created: Timestamp,
+    /// Whether it should run.
+    pub running: bool,
+    /// Last start.
+    pub started: Option<Timestamp>,
+    /// Last end.
+    pub finished: Option<Timestamp>,
+    /// How it ended.
+    pub exit_code: i32,
+    /// Its log's last lines.
+    pub log: Vec<String>,
+}
+
+impl ContainerRecord {
+    /// Adds to the log.
+    pub fn log(&mut self, line: impl Into<String>) {
+        self.log.push(line.into());
+        let excess = self.log.len().saturating_sub(LOG_LINES);
+        self.log.drain(..excess);
+    }
+
+    /// Its host name.
+    pub fn hostname(&self) -> String {
+        match self.config["Hostname"].as_str() {
+            Some(name) if !name.is_empty() => name.to_owned(),
+            _ => self.id.chars().take(12).collect(),
+        }
+    }
+
+    /// Makes it durable.
+    pub fn change(&self) -> Change {
+        Change::Put(format!("container/{}", self.id), encode(self))
+    }
+}
+
+/// An exec.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExecRecord {
+    /// 64 hexadecimal digits.
+    pub id: String,
+    /// Container's id.
+    pub container: String,
+    /// The request.
+    pub config: Value,
+    /// Whether it was started and has not ended.
+    pub running: bool,
+    /// Exit code once it ended.
+    pub exit_code: Option<i32>,
+}
+
+impl ExecRecord {
+    /// Makes it durable.
+    pub fn change(&self) -> Change {
+        Change::Put(format!("exec/{}", self.id), encode(self))
+    }
+}
+
+/// An image.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ImageRecord {
+    /// `sha256:...`.
+    pub id: String,
+    /// Pulled at.
+    pub created: Timestamp,
+}
+
+/// A network.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NetworkRecord {
+    /// 64 hexadecimal digits.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// When it was created.
+    pub created: Timestamp,
+    /// The request.
+    pub config: Value,
+}
+
+impl NetworkRecord {
+    /// A new network.
+    pub fn new(name: &str, config: Value) -> NetworkRecord {
+        NetworkRecord { id: random_id(), name: name.to_owned(), created: Timestamp::now(), config }
+    }
+
+    /// Makes it durable.
+    pub fn change(&self) -> Change {
+        Change::Put(format!("network/{}", self.name), encode(self))
+    }
+}
+
+/// JSON bytes of a record.
+pub fn encode(record: &impl Serialize) -> Vec<u8> {
+    // Strings, numbers and JSON values only, with string keys: serialization cannot fail.
+    serde_json::to_vec(record).unwrap_or_default()
+}

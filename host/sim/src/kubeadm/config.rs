@@ -1,0 +1,524 @@
+//! kubeadm's configuration documents, `kubeadm.k8s.io/v1beta4`. Pure.
+//!
+//! A document of an unknown apiVersion or kind, a second document of one kind, and a field of a wrong type are errors; an
+//! unknown field is a warning, as in kubeadm.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+const GROUP_VERSION: &str = "kubeadm.k8s.io/v1beta4";
+
+type Unknown = BTreeMap<String, Value>;
+
+/// The documents of one file.
+#[derive(Debug, Default)]
+pub struct Documents {
+    /// `ClusterConfiguration` with its document.
+    pub cluster: Option<(ClusterConfiguration, Value)>,
+    /// `InitConfiguration`.
+    pub init: Option<InitConfiguration>,
+    /// `JoinConfiguration`.
+    pub join: Option<JoinConfiguration>,
+    /// `KubeletConfiguration`, passed on as it is.
+    pub kubelet: Option<Value>,
+    /// Unknown fields.
+    pub warnings: Vec<String>,
+}
+
+/// A name and a value; flags may repeat, so they are a list.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Argument {
+    /// Flag without dashes.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// What concerns the whole cluster.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ClusterConfiguration {
+    /// Version to deploy.
+    pub kubernetes_version: String,
+    /// Name of the cluster.
+    pub cluster_name: String,
+    /// Stable `host:port` of the control plane.
+    pub control_plane_endpoint: String,
+    /// Directory of the certificates.
+    pub certificates_dir: String,
+    /// Registry of the control plane's images.
+    pub image_repository: String,
+    /// Key type of generated certificates.
+    pub encryption_algorithm: String,
+    /// Subnets and domain.
+    pub networking: Networking,
+    /// API server.
+    pub api_server: ApiServer,
+    /// Controller manager.
+    pub controller_manager: Component,
+    /// Scheduler.
+    pub scheduler: Component,
+    /// etcd.
+    pub etcd: Etcd,
+    /// Feature gates.
+    pub feature_gates: BTreeMap<String, bool>,
+    dns: Value,
+    proxy: Value,
+    certificate_validity_period: Value,
+    #[serde(rename = "caCertificateValidityPeriod")]
+    ca_certificate_validity_period: Value,
+    #[serde(rename = "apiVersion")]
+    api_version: String,
+    kind: String,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// Subnets and DNS domain.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Networking {
+    /// CIDRs of Services, comma-separated.
+    pub service_subnet: String,
+    /// CIDRs of pods, comma-separated.
+    pub pod_subnet: String,
+    /// DNS domain of Services.
+    pub dns_domain: String,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// A static pod's settings.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Component {
+    /// Additional flags.
+    pub extra_args: Vec<Argument>,
+    extra_volumes: Vec<Value>,
+    extra_envs: Vec<Value>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// The API server's settings.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ApiServer {
+    /// Additional names of the serving certificate.
+    #[serde(rename = "certSANs")]
+    pub cert_sans: Vec<String>,
+    /// Additional flags.
+    pub extra_args: Vec<Argument>,
+    extra_volumes: Vec<Value>,
+    extra_envs: Vec<Value>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// etcd, inside the cluster or outside.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Etcd {
+    local: Option<Value>,
+    /// An etcd that somebody else runs.
+    pub external: Option<Value>,
+}
+
+/// What concerns the first control-plane node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct InitConfiguration {
+    /// Tokens to create.
+    pub bootstrap_tokens: Vec<BootstrapToken>,
+    /// The node.
+    pub node_registration: NodeRegistration,
+    /// Where its API server listens.
+    #[serde(rename = "localAPIEndpoint")]
+    pub local_api_endpoint: LocalEndpoint,
+    /// Phases to leave out.
+    pub skip_phases: Vec<String>,
+    /// Timeouts.
+    pub timeouts: Timeouts,
+    certificate_key: String,
+    patches: Value,
+    dry_run: bool,
+    #[serde(rename = "apiVersion")]
+    api_version: String,
+    kind: String,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// A token that nodes join with.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct BootstrapToken {
+    /// `id.secret`.
+    pub token: String,
+    /// What it is for.
+    pub description: String,
+    /// How long it is good for, a Go duration.
+    pub ttl: Option<String>,
+    /// RFC 3339.
+    pub expires: Option<String>,
+    /// `signing`, `authentication`.
+    pub usages: Vec<String>,
+    /// Groups of who uses it.
+    pub groups: Vec<String>,
+}
+
+/// How a node registers.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeRegistration {
+    /// Node name; the host name when empty.
+    pub name: String,
+    /// Socket of the container runtime.
+    pub cri_socket: String,
+    /// Taints; `None`: the role's default, empty: none.
+    pub taints: Option<Vec<Taint>>,
+    /// Flags of the kubelet.
+    pub kubelet_extra_args: Vec<Argument>,
+    /// Preflight checks that may fail.
+    pub ignore_preflight_errors: Vec<String>,
+    image_pull_policy: String,
+    image_pull_serial: Option<bool>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+impl NodeRegistration {
+    /// The last value of a kubelet flag.
+    pub fn kubelet_argument(&self, name: &str) -> Option<&str> {
+        self.kubelet_extra_args
+            .iter()
+            .rev()
+            .find(|argument| argument.name == name)
+            .map(|argument| argument.value.as_str())
+    }
+}
+
+/// A taint.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value.
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
+    pub effect: String,
+}
+
+/// Address and port of one API server.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LocalEndpoint {
+    /// IP address; the node's when empty.
+    pub advertise_address: String,
+    /// Port; 6443 when missing.
+    pub bind_port: Option<u16>,
+}
+
+/// Timeouts, as Go durations.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Timeouts {
+    /// For the API server to answer.
+    pub control_plane_component_health_check: Option<String>,
+    /// For finding and checking the cluster.
+    pub discovery: Option<String>,
+    /// For the kubelet's certificate.
+    pub tls_bootstrap: Option<String>,
+    #[serde(rename = "kubernetesAPICall")]
+    kubernetes_api_call: Option<String>,
+    kubelet_health_check: Option<String>,
+    etcd_api_call: Option<String>,
+    upgrade_manifests: Option<String>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// What concerns a node that joins.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct JoinConfiguration {
+    /// The node.
+    pub node_registration: NodeRegistration,
+    /// Where the worker keeps the cluster CA.
+    pub ca_cert_path: String,
+    /// How to find and trust the cluster.
+    pub discovery: Discovery,
+    /// Present when the node becomes a control-plane node.
+    pub control_plane: Option<JoinControlPlane>,
+    /// Phases to leave out.
+    pub skip_phases: Vec<String>,
+    /// Timeouts.
+    pub timeouts: Timeouts,
+    patches: Value,
+    dry_run: bool,
+    #[serde(rename = "apiVersion")]
+    api_version: String,
+    kind: String,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// How to find and trust the cluster.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Discovery {
+    /// By token and CA hash.
+    pub bootstrap_token: Option<TokenDiscovery>,
+    /// By a kubeconfig file.
+    pub file: Option<FileDiscovery>,
+    /// Token of the kubelet's certificate request, when it is another one.
+    pub tls_bootstrap_token: String,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// Discovery by token.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct TokenDiscovery {
+    /// `id.secret`.
+    pub token: String,
+    /// `host:port`.
+    pub api_server_endpoint: String,
+    /// `sha256:<hex>` of CA public keys.
+    pub ca_cert_hashes: Vec<String>,
+    /// Trust any CA.
+    #[serde(rename = "unsafeSkipCAVerification")]
+    pub unsafe_skip_ca_verification: bool,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// Discovery by file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct FileDiscovery {
+    /// Path or URL.
+    pub kube_config_path: String,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// A further control-plane node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct JoinControlPlane {
+    /// Where its API server listens.
+    #[serde(rename = "localAPIEndpoint")]
+    pub local_api_endpoint: LocalEndpoint,
+    /// Key to download certificates with.
+    pub certificate_key: String,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+impl Documents {
+    /// Parses a multi-document file.
+    ///
+    /// # Errors
+    /// A sentence in kubeadm's manner.
+    pub fn parse(text: &str) -> Result<Documents, String> {
+        let values: Vec<Value> =
+            serde_saphyr::from_multiple(text).map_err(|error| format!("error converting YAML to JSON: {error}"))?;
+        let mut documents = Documents::default();
+        for value in values.into_iter().filter(|value| !value.is_null()) {
+            documents.add(value)?;
+        }
+        Ok(documents)
+    }
+
+    fn add(&mut self, value: Value) -> Result<(), String> {
+        let field = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        let (version, kind) = (field("apiVersion"), field("kind"));
+        if version.is_empty() || kind.is_empty() {
+            return Err(
+                "invalid configuration: kind and apiVersion is mandatory information that must be specified".to_owned()
+            );
+        }
+        let twice = || Err(format!("invalid configuration: kind {kind:?} is specified twice"));
+        match (version.as_str(), kind.as_str()) {
+            (GROUP_VERSION, "ClusterConfiguration") => {
+                let parsed: ClusterConfiguration = typed(&kind, &value)?;
+                self.note(&kind, &[&parsed.unknown, &parsed.networking.unknown, &parsed.api_server.unknown]);
+                self.note(&kind, &[&parsed.controller_manager.unknown, &parsed.scheduler.unknown]);
+                if self.cluster.replace((parsed, value)).is_some() { twice() } else { Ok(()) }
+            }
+            (GROUP_VERSION, "InitConfiguration") => {
+                let parsed: InitConfiguration = typed(&kind, &value)?;
+                self.note(&kind, &[&parsed.unknown, &parsed.node_registration.unknown, &parsed.timeouts.unknown]);
+                if self.init.replace(parsed).is_some() { twice() } else { Ok(()) }
+            }
+            (GROUP_VERSION, "JoinConfiguration") => {
+                let parsed: JoinConfiguration = typed(&kind, &value)?;
+                self.note(&kind, &[&parsed.unknown, &parsed.node_registration.unknown, &parsed.timeouts.unknown]);
+                self.note(&kind, &[&parsed.discovery.unknown]);
+                let nested = [
+                    parsed.discovery.bootstrap_token.as_ref().map(|token| &token.unknown),
+                    parsed.discovery.file.as_ref().map(|file| &file.unknown),
+                    parsed.control_plane.as_ref().map(|control_plane| &control_plane.unknown),
+                ];
+                self.note(&kind, &nested.into_iter().flatten().collect::<Vec<_>>());
+                if self.join.replace(parsed).is_some() { twice() } else { Ok(()) }
+            }
+            ("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration") => {
+                if self.kubelet.replace(value).is_some() {
+                    twice()
+                } else {
+                    Ok(())
+                }
+            }
+            ("kubeproxy.config.k8s.io/v1alpha1", "KubeProxyConfiguration") => Ok(()),
+            (version, kind) if version.starts_with("kubeadm.k8s.io/") && version != GROUP_VERSION => Err(format!(
+                "your configuration file uses an API spec that this kubeadm does not know: {version:?} (kind: {kind:?}); it knows {GROUP_VERSION}"
+            )),
+            (version, kind) => Err(format!("no kind {kind:?} is registered for version {version:?}")),
+        }
+    }
+
+    fn note(&mut self, kind: &str, unknown: &[&Unknown]) {
+        for name in unknown.iter().flat_map(|fields| fields.keys()) {
+            self.warnings.push(format!(
+                "error unmarshaling configuration {kind}: strict decoding error: unknown field \"{name}\""
+            ));
+        }
+    }
+}
+
+fn typed<T: serde::de::DeserializeOwned>(kind: &str, value: &Value) -> Result<T, String> {
+    T::deserialize(value)
+        .map_err(|error| format!("error unmarshaling configuration schema.GroupVersionKind {kind}: {error}"))
+}
+
+/// A Kubernetes version `vMAJOR.MINOR.PATCH[-pre][+build]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// With a leading `v`.
+    pub text: String,
+    /// Minor number.
+    pub minor: u32,
+}
+
+impl Version {
+    /// Parses with or without the `v`.
+    ///
+    /// # Errors
+    /// A sentence that names the text.
+    pub fn parse(text: &str) -> Result<Version, String> {
+        let broken = || format!("could not parse {text:?} as version");
+        let plain = text.strip_prefix('v').unwrap_or(text);
+        let core = plain.split(['-', '+']).next().unwrap_or_default();
+        let numbers: Vec<u32> = core.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| broken())?;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
+        match numbers.as_slice() {
+            [1, minor, _] if plain.chars().all(allowed) => Ok(Version { text: format!("v{plain}"), minor: *minor }),
+            _ => Err(broken()),
+        }
+    }
+}
+
+/// Parses a Go duration (`1h2m3.5s`, `300ms`).
+pub fn duration(text: &str) -> Option<std::time::Duration> {
+    let mut rest = text.trim();
+    let mut seconds = 0.0;
+    if rest == "0" {
+        return Some(std::time::Duration::ZERO);
+    }
+    if rest.is_empty() {
+        return None;
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest[..digits].parse().ok()?;
+        let unit_end = rest[digits..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |at| at + digits);
+        seconds += number
+            * match &rest[digits..unit_end] {
+                "h" => 3600.0,
+                "m" => 60.0,
+                "s" => 1.0,
+                "ms" => 1e-3,
+                "us" | "µs" => 1e-6,
+                "ns" => 1e-9,
+                _ => return None,
+            };
+        rest = &rest[unit_end..];
+    }
+    std::time::Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn documents_are_told_apart_by_version_and_kind() {
+        let text = "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nkubernetesVersion: v1.34.0\n---\n\
+                    apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\nnodeRegistration:\n  taints: []\n  \
+                    kubeletExtraArgs:\n  - name: provider-id\n    value: docker:////a\n";
+        let documents = Documents::parse(text).unwrap();
+        assert_eq!(documents.cluster.unwrap().0.kubernetes_version, "v1.34.0");
+        let node = documents.init.unwrap().node_registration;
+        assert_eq!(node.taints, Some(vec![]));
+        assert_eq!(node.kubelet_argument("provider-id"), Some("docker:////a"));
+        assert!(documents.warnings.is_empty());
+    }
+
+    #[test]
+    fn wrong_documents_are_refused_with_the_reason() {
+        let rows = [
+            ("kind: InitConfiguration", "kind and apiVersion is mandatory"),
+            ("apiVersion: kubeadm.k8s.io/v1beta3\nkind: InitConfiguration", "API spec that this kubeadm does not know"),
+            ("apiVersion: kubeadm.k8s.io/v1beta4\nkind: Nonsense", "no kind \"Nonsense\" is registered"),
+            ("apiVersion: apps/v1\nkind: Deployment", "no kind \"Deployment\" is registered for version \"apps/v1\""),
+            ("apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\nbootstrapTokens: 7", "error unmarshaling"),
+            (
+                "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\napiServer: {extraArgs: {a: b}}",
+                "error unmarshaling",
+            ),
+            ("a: [", "error converting YAML to JSON"),
+        ];
+        for (text, expected) in rows {
+            let error = Documents::parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_field_is_a_warning() {
+        let documents =
+            Documents::parse("apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\nfoo: 1").unwrap();
+        assert_eq!(documents.warnings.len(), 1);
+        assert!(documents.warnings[0].contains("unknown field \"foo\""));
+    }
+
+    #[test]
+    fn versions_need_three_numbers() {
+        assert_eq!(Version::parse("1.34.2").unwrap(), Version { text: "v1.34.2".into(), minor: 34 });
+        assert_eq!(Version::parse("v1.35.0-rc.1").unwrap().minor, 35);
+        for text in ["", "v1.34", "latest", "v1.x.0", "v2.0.0", "v1.2.3 4"] {
+            assert!(Version::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn go_durations_are_read() {
+        for (text, expected) in [
+            ("5m0s", Some(300_000)),
+            ("1h", Some(3_600_000)),
+            ("250ms", Some(250)),
+            ("0", Some(0)),
+            ("5", None),
+            ("", None),
+        ] {
+            assert_eq!(duration(text).map(|d| d.as_millis()), expected, "{text}");
+        }
+    }
+}

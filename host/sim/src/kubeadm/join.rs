@@ -1,0 +1,413 @@
+//! `kubeadm join`: discovery over TLS with a pinned CA, a kubelet certificate by token, and the node's registration.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::files::{Files, reason};
+use crate::kubeadm::config::{ClusterConfiguration, Documents, JoinConfiguration, duration};
+use crate::kubeadm::init::{ControlPlane, PORT, control_plane_taints, local_address, node_name, write_kubelet_config};
+use crate::kubeadm::kubeconfig::{self, Kubeconfig, User};
+use crate::kubeadm::pki::{self, Algorithm};
+use crate::kubeadm::{Failure, Flags, objects, paths, preflight, static_pods};
+use crate::kubelet::{self, Registration};
+use crate::rest::{Credentials, Rest, RestError, Trust};
+use crate::shell::Invocation;
+
+const CLUSTER_INFO: &str = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
+const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+/// kubeadm's default for both timeouts.
+const PATIENCE: Duration = Duration::from_secs(300);
+const RETRY: Duration = Duration::from_millis(500);
+/// Phases that may be left out.
+const SKIPPABLE: [&str; 3] = ["preflight", "kubelet-wait-bootstrap", "control-plane-join/mark-control-plane"];
+
+/// The cluster as discovery found it.
+struct Found {
+    server: String,
+    authority_pem: String,
+    authority: Vec<u8>,
+    /// Token for the kubelet's certificate request.
+    token: String,
+}
+
+/// Runs the phases of `kubeadm join`.
+pub(super) async fn join(call: &Invocation<'_>, flags: &Flags, documents: Documents) -> Result<(), Failure> {
+    let Some(join) = documents.join else {
+        return Err(Failure::Input("no JoinConfiguration in the configuration file".to_owned()));
+    };
+    let skipped: Vec<&str> = flags.skipped_phases.iter().chain(&join.skip_phases).map(String::as_str).collect();
+    if let Some(phase) = skipped.iter().find(|phase| !SKIPPABLE.contains(phase)) {
+        return Err(Failure::Input(format!("the simulated kubeadm cannot skip phase \"{phase}\"")));
+    }
+    if join.control_plane.is_some() && !call.node.shares_store() {
+        return Err(Failure::Input(
+            "a further control-plane node needs a store to share: only the simulated engine has one, a capwasm-node container has not".to_owned(),
+        ));
+    }
+    let name = node_name(call.node, &join.node_registration)?;
+    check(&join).map_err(Failure::Input)?;
+    let ca_path =
+        if join.ca_cert_path.is_empty() { format!("{}/ca.crt", paths::PKI) } else { join.ca_cert_path.clone() };
+
+    if !skipped.contains(&"preflight") {
+        call.say("[preflight] Running pre-flight checks");
+        let findings = preflight::join(call.node.files(), join.control_plane.is_some(), &ca_path);
+        for warning in preflight::judge(findings, flags, &join.node_registration.ignore_preflight_errors)? {
+            call.complain(warning);
+        }
+    }
+    let patience = join.timeouts.discovery.as_deref().and_then(duration).unwrap_or(PATIENCE);
+    let found = discover(call, &join, patience).await.map_err(|problem| Failure::Phase {
+        phase: "preflight",
+        message: format!("couldn't validate the identity of the API Server: {problem}"),
+    })?;
+    let (cluster, version) = fetch_configuration(call, &found).await.map_err(Failure::phase("preflight"))?;
+    let certificate_patience = join.timeouts.tls_bootstrap.as_deref().and_then(duration).unwrap_or(PATIENCE);
+
+    if let Some(control_plane) = &join.control_plane {
+        let port = control_plane.local_api_endpoint.bind_port.unwrap_or(PORT);
+        let address =
+            local_address(call.node, &control_plane.local_api_endpoint.advertise_address).map_err(Failure::Input)?;
+        let pki =
+            if cluster.certificates_dir.is_empty() { paths::PKI.to_owned() } else { cluster.certificates_dir.clone() };
+        let algorithm = Algorithm::parse(&cluster.encryption_algorithm).map_err(Failure::Input)?;
+        let plane = ControlPlane { call, cluster, pki, algorithm, node_name: name.clone(), address, port };
+        let taints = join.node_registration.taints.clone().unwrap_or_else(control_plane_taints);
+        let authority = control_plane_authority(&plane, &found).map_err(Failure::phase("preflight"))?;
+        plane.kubeconfigs(&authority).map_err(Failure::phase("control-plane-prepare/kubeconfig"))?;
+        static_pods::write(call.node.files(), &plane.cluster, &plane.pki, &plane.address, plane.port)
+            .map_err(Failure::phase("control-plane-prepare/control-plane"))?;
+        plane
+            .start_kubelet(&join.node_registration, &taints, &version, documents.kubelet.as_ref())
+            .map_err(Failure::phase("kubelet-start"))?;
+        bootstrap_kubelet(call, &found, &name, &plane.cluster.cluster_name, plane.algorithm, certificate_patience)
+            .await
+            .map_err(Failure::phase("kubelet-start"))?;
+        let health = join
+            .timeouts
+            .control_plane_component_health_check
+            .as_deref()
+            .and_then(duration)
+            .unwrap_or(Duration::from_secs(240));
+        let admin = plane.wait(health).await.map_err(Failure::phase("wait-control-plane"))?;
+        plane.register(&admin).await.map_err(Failure::phase("kubelet-start"))?;
+        if !skipped.contains(&"control-plane-join/mark-control-plane") {
+            plane.mark(&admin, &taints).await.map_err(Failure::phase("control-plane-join/mark-control-plane"))?;
+        }
+        call.node.wake_kubelet().await.map_err(Failure::phase("kubelet-start"))?;
+        call.say("\nThis node has joined the cluster and a new control plane instance was created.");
+        return Ok(());
+    }
+
+    call.node.files().install(&ca_path, found.authority_pem.clone(), 0o644).map_err(|error| Failure::Phase {
+        phase: "kubelet-start",
+        message: format!("couldn't save the CA certificate: {}", reason(&error)),
+    })?;
+    let taints = join.node_registration.taints.clone().unwrap_or_default();
+    write_kubelet_config(call, documents.kubelet.as_ref()).map_err(Failure::phase("kubelet-start"))?;
+    kubelet::write_flags(call.node, &name, &join.node_registration, &taints, &version)
+        .map_err(Failure::phase("kubelet-start"))?;
+    let algorithm = Algorithm::parse(&cluster.encryption_algorithm).map_err(Failure::Input)?;
+    let kubelet = bootstrap_kubelet(call, &found, &name, &cluster.cluster_name, algorithm, certificate_patience)
+        .await
+        .map_err(Failure::phase("kubelet-start"))?;
+    let registration = Registration::read(call.node).ok_or_else(|| Failure::Phase {
+        phase: "kubelet-start",
+        message: "the kubelet's flags are missing".to_owned(),
+    })?;
+    registration.register(&kubelet).await.map_err(|error| Failure::Phase {
+        phase: "kubelet-start",
+        message: format!("unable to register the node: {error}"),
+    })?;
+    call.node.wake_kubelet().await.map_err(Failure::phase("kubelet-start"))?;
+    call.say("\nThis node has joined the cluster:\n* Certificate signing request was sent to apiserver and a response was received.");
+    Ok(())
+}
+
+/// What can be wrong in the configuration alone.
+fn check(join: &JoinConfiguration) -> Result<(), String> {
+    match (&join.discovery.bootstrap_token, &join.discovery.file) {
+        (Some(_), Some(_)) => {
+            Err("discovery: Invalid value: \"\": bootstrapToken and file can not both be set".to_owned())
+        }
+        (None, None) => Err("discovery: Invalid value: \"\": bootstrapToken or file must be set".to_owned()),
+        (Some(token), None) => {
+            objects::split_token(&token.token)
+                .map_err(|problem| format!("discovery.bootstrapToken.token: Invalid value: \"\": {problem}"))?;
+            let valid = token
+                .api_server_endpoint
+                .rsplit_once(':')
+                .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+            if !valid {
+                return Err(format!(
+                    "discovery.bootstrapToken.apiServerEndpoint: Invalid value: {:?}: must be host:port",
+                    token.api_server_endpoint
+                ));
+            }
+            if token.ca_cert_hashes.is_empty() && !token.unsafe_skip_ca_verification {
+                return Err("discovery.bootstrapToken: Invalid value: \"\": using token-based discovery without caCertHashes can be unsafe. \
+                            Set unsafeSkipCAVerification as true in your kubeadm config file to continue"
+                    .to_owned());
+            }
+            for hash in &token.ca_cert_hashes {
+                let hex = hash.strip_prefix("sha256:").unwrap_or_default();
+                if hex.len() != 64 || !hex.chars().all(|c| c.is_ascii_hexdigit()) {
+                    return Err(format!(
+                        "discovery.bootstrapToken.caCertHashes: Invalid value: {hash:?}: expected \"sha256:<64 hex digits>\""
+                    ));
+                }
+            }
+            Ok(())
+        }
+        (None, Some(_)) => objects::split_token(&join.discovery.tls_bootstrap_token)
+            .map(drop)
+            .map_err(|problem| format!("discovery.tlsBootstrapToken: {problem}")),
+    }
+}
+
+async fn discover(call: &Invocation<'_>, join: &JoinConfiguration, patience: Duration) -> Result<Found, String> {
+    let files = call.node.files();
+    let tls_token = &join.discovery.tls_bootstrap_token;
+    let Some(discovery) = &join.discovery.bootstrap_token else {
+        let path = join.discovery.file.as_ref().map(|file| file.kube_config_path.as_str()).unwrap_or_default();
+        let given = Kubeconfig::load(files, path)?;
+        return Ok(Found {
+            server: given.server,
+            authority_pem: to_pem(&given.authority),
+            authority: given.authority,
+            token: tls_token.clone(),
+        });
+    };
+    let endpoint = format!("https://{}", discovery.api_server_endpoint);
+    call.say(format!("[preflight] Discovering the cluster at {endpoint}"));
+    let anybody =
+        Rest::connect(&endpoint, &Trust::Nobody, &Credentials::Anonymous).map_err(|error| error.to_string())?;
+    let deadline = Instant::now() + patience;
+    // Fetched without trust; believed only when its CA is the pinned one and the server proves to have it.
+    let info = loop {
+        let problem = match anybody.get(CLUSTER_INFO).await {
+            Ok(Some(info)) => break info,
+            Ok(None) => "configmaps \"cluster-info\" not found".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if Instant::now() + RETRY > deadline {
+            return Err(format!(
+                "failed to request the cluster-info ConfigMap: Get \"{endpoint}{CLUSTER_INFO}\": {problem}"
+            ));
+        }
+        tokio::time::sleep(RETRY).await;
+    };
+    let text = info["data"]["kubeconfig"].as_str().ok_or("there is no kubeconfig key in the cluster-info ConfigMap")?;
+    let published = Kubeconfig::parse(files, text)
+        .map_err(|problem| format!("couldn't parse the kubeconfig file in the cluster-info ConfigMap: {problem}"))?;
+    let hash = pki::public_key_hash(&published.authority)?;
+    if !discovery.unsafe_skip_ca_verification
+        && !discovery.ca_cert_hashes.iter().any(|pinned| pinned.eq_ignore_ascii_case(&hash))
+    {
+        return Err(format!(
+            "cluster CA found in cluster-info ConfigMap is invalid: none of the public keys \"{hash}\" are pinned"
+        ));
+    }
+    let token = if tls_token.is_empty() { discovery.token.clone() } else { tls_token.clone() };
+    let proven = Rest::connect(&endpoint, &Trust::Authority(&published.authority), &Credentials::Anonymous)
+        .map_err(|error| error.to_string())?;
+    proven
+        .get(CLUSTER_INFO)
+        .await
+        .map_err(|error| format!("the server at {endpoint} does not have a certificate of the pinned CA: {error}"))?;
+    Ok(Found {
+        server: published.server,
+        authority_pem: to_pem(&published.authority),
+        authority: published.authority,
+        token,
+    })
+}
+
+fn to_pem(der: &[u8]) -> String {
+    let encoded = STANDARD.encode(der);
+    let mut lines = String::from("-----BEGIN CERTIFICATE-----\n");
+    for line in encoded.as_bytes().chunks(64) {
+        lines.push_str(&String::from_utf8_lossy(line));
+        lines.push('\n');
+    }
+    lines + "-----END CERTIFICATE-----\n"
+}
+
+/// Reads the cluster's configuration with the token, which proves that the token is good.
+async fn fetch_configuration(call: &Invocation<'_>, found: &Found) -> Result<(ClusterConfiguration, String), String> {
+    let rest = Rest::connect(&found.server, &Trust::Authority(&found.authority), &Credentials::Token(&found.token))
+        .map_err(|error| error.to_string())?;
+    call.say("[preflight] Reading configuration from the \"kubeadm-config\" ConfigMap in namespace \"kube-system\"...");
+    let path = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
+    let map = match rest.get(path).await {
+        Ok(Some(map)) => map,
+        Ok(None) => {
+            return Err(
+                "unable to fetch the kubeadm-config ConfigMap: configmaps \"kubeadm-config\" not found".to_owned()
+            );
+        }
+        Err(error @ RestError::Status { .. }) => {
+            return Err(format!("unable to fetch the kubeadm-config ConfigMap: failed to get config map: {error}"));
+        }
+        Err(error) => {
+            return Err(format!(
+                "unable to fetch the kubeadm-config ConfigMap: Get \"{}{path}\": {error}",
+                found.server
+            ));
+        }
+    };
+    let text = map["data"]["ClusterConfiguration"]
+        .as_str()
+        .ok_or("the kubeadm-config ConfigMap has no ClusterConfiguration")?;
+    let (cluster, _) =
+        Documents::parse(text)?.cluster.ok_or("the kubeadm-config ConfigMap has no ClusterConfiguration")?;
+    let version = cluster.kubernetes_version.clone();
+    Ok((cluster, version))
+}
+
+/// The certificates that a joining control-plane node must have got beforehand.
+fn control_plane_authority(plane: &ControlPlane<'_>, found: &Found) -> Result<pki::Authority, String> {
+    let unmet = |problem: String| {
+        format!(
+            "\nOne or more conditions for hosting a new control plane instance is not satisfied.\n\n{problem}\n\nPlease ensure that:\n\
+             * The cluster has a stable controlPlaneEndpoint address.\n\
+             * The certificates that must be shared among control plane instances are provided.\n"
+        )
+    };
+    if plane.cluster.control_plane_endpoint.is_empty() {
+        return Err(unmet("unable to add a new control plane instance to a cluster that doesn't have a stable controlPlaneEndpoint address".to_owned()));
+    }
+    let files = plane.call.node.files();
+    for name in ["sa.key", "front-proxy-ca.crt"] {
+        let path = format!("{}/{name}", plane.pki);
+        if !files.exists(&path) {
+            return Err(unmet(format!("failure loading {name}: open {path}: no such file or directory")));
+        }
+    }
+    let authority = plane.certificates(false).map_err(unmet)?;
+    if authority.der == found.authority {
+        Ok(authority)
+    } else {
+        Err(unmet("the CA certificate on this node is not the cluster's".to_owned()))
+    }
+}
+
+/// Gets a client certificate for the kubelet by its token, writes kubelet.conf, and returns the kubelet's client.
+async fn bootstrap_kubelet(
+    call: &Invocation<'_>,
+    found: &Found,
+    name: &str,
+    cluster: &str,
+    algorithm: Algorithm,
+    patience: Duration,
+) -> Result<Rest, String> {
+    let files: &dyn Files = call.node.files();
+    let install = |path: &str, text: String| {
+        files.install(path, text, 0o600).map_err(|error| format!("couldn't write {path}: {}", reason(&error)))
+    };
+    let bootstrap = kubeconfig::render(
+        cluster,
+        &found.server,
+        &found.authority_pem,
+        "tls-bootstrap-token-user",
+        &User::Token(&found.token),
+    );
+    install(paths::BOOTSTRAP_KUBELET, bootstrap)?;
+    call.say("[kubelet-start] Waiting for the kubelet to perform the TLS Bootstrap...");
+    let rest = Kubeconfig::load(files, paths::BOOTSTRAP_KUBELET)?.client()?;
+    let request = pki::kubelet_request(name, algorithm)?;
+    let certificate = signed(&rest, &request.certificate, patience).await?;
+    install(paths::KUBELET_CERTIFICATE, format!("{certificate}{}", request.key))?;
+    let user = format!("system:node:{name}");
+    let text = kubeconfig::render(
+        cluster,
+        &found.server,
+        &found.authority_pem,
+        &user,
+        &User::File(paths::KUBELET_CERTIFICATE),
+    );
+    install(paths::KUBELET, text)?;
+    files
+        .remove(paths::BOOTSTRAP_KUBELET)
+        .map_err(|error| format!("couldn't remove {}: {}", paths::BOOTSTRAP_KUBELET, reason(&error)))?;
+    Kubeconfig::load(files, paths::KUBELET)?.client()
+}
+
+/// Posts a certificate request and waits until it is signed.
+async fn signed(rest: &Rest, request: &str, patience: Duration) -> Result<String, String> {
+    let object = json!({
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+        "metadata": { "generateName": "csr-" },
+        "spec": {
+            "request": STANDARD.encode(request),
+            "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
+            "usages": ["digital signature", "client auth"],
+        },
+    });
+    let created = rest
+        .create(REQUESTS, &object)
+        .await
+        .map_err(|error| format!("cannot create certificate signing request: {error}"))?;
+    let name = created["metadata"]["name"].as_str().ok_or("the certificate signing request has no name")?.to_owned();
+    let path = format!("{REQUESTS}/{name}");
+    let deadline = Instant::now() + patience;
+    let mut current = created;
+    loop {
+        if let Some(certificate) = current["status"]["certificate"].as_str().filter(|text| !text.is_empty()) {
+            let bytes = STANDARD.decode(certificate).map_err(|_| "the signed certificate is not base64")?;
+            return String::from_utf8(bytes).map_err(|_| "the signed certificate is not PEM".to_owned());
+        }
+        if let Some(refused) = refusal(&current) {
+            return Err(format!("certificate signing request {name} was refused: {refused}"));
+        }
+        if Instant::now() > deadline {
+            return Err(format!("timed out waiting for certificate signing request {name} to be signed"));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        current = rest
+            .get(&path)
+            .await
+            .map_err(|error| error.to_string())?
+            .ok_or("the certificate signing request is gone")?;
+    }
+}
+
+fn refusal(request: &Value) -> Option<String> {
+    let conditions = request["status"]["conditions"].as_array()?;
+    let refused = conditions.iter().find(|condition| condition["type"] == "Denied" || condition["type"] == "Failed")?;
+    Some(refused["message"].as_str().unwrap_or("no reason given").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use crate::kubeadm::config::TokenDiscovery;
+
+    #[test]
+    fn wrong_discovery_is_refused_before_anything_is_asked() {
+        let good = TokenDiscovery {
+            token: "abcdef.0123456789abcdef".into(),
+            api_server_endpoint: "127.0.0.1:6443".into(),
+            ca_cert_hashes: vec![format!("sha256:{}", "a".repeat(64))],
+            ..TokenDiscovery::default()
+        };
+        let with = |change: fn(&mut TokenDiscovery)| {
+            let mut discovery = good.clone();
+            change(&mut discovery);
+            let mut join = JoinConfiguration::default();
+            join.discovery.bootstrap_token = Some(discovery);
+            check(&join)
+        };
+        assert_eq!(with(|_| {}), Ok(()));
+        assert!(with(|d| d.token = "ABC".into()).unwrap_err().contains("was not of the form"));
+        assert!(with(|d| d.api_server_endpoint = "nowhere".into()).unwrap_err().contains("apiServerEndpoint"));
+        assert!(with(|d| d.ca_cert_hashes.clear()).unwrap_err().contains("unsafeSkipCAVerification"));
+        assert!(with(|d| d.ca_cert_hashes = vec!["sha256:12".into()]).unwrap_err().contains("caCertHashes"));
+        assert!(check(&JoinConfiguration::default()).unwrap_err().contains("must be set"));
+    }
+}
