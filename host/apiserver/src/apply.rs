@@ -27,8 +27,17 @@ use crate::schema::Schema;
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Fields that nobody owns, below `metadata`.
-const UNOWNED_METADATA: &[&str] =
-    &["name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"];
+const UNOWNED_METADATA: &[&str] = &[
+    "name",
+    "namespace",
+    "creationTimestamp",
+    "selfLink",
+    "uid",
+    "clusterName",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+];
 
 /// Why an apply is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -152,7 +161,7 @@ pub fn apply(
     };
     let changes = typed::compare(schema, &bare, &result);
     give_up(&changes, &mut entries, force, subresource)?;
-    if last.is_some_and(|last| last.fields == own.fields && last.api_version == own.api_version) {
+    if changes.is_empty() && last.is_some_and(|last| last.fields == own.fields && last.api_version == own.api_version) {
         // The same statement again: the time of the first one stays.
         own.time = before.iter().find(|entry| entry.is_same_owner(&own)).and_then(|entry| entry.time.clone());
     }
@@ -163,11 +172,18 @@ pub fn apply(
 
 /// Records who owns what after a write that is no apply. `new` is what is to be stored; its `managedFields` are replaced.
 /// Ownership of objects that nobody tracked (no `managedFields`) is not started by an update.
-pub fn update(live: Option<&Value>, new: &mut Value, schema: Option<&Schema>, manager: &str, subresource: Option<&str>, now: &str) {
+pub fn update(
+    live: Option<&Value>,
+    new: &mut Value,
+    schema: Option<&Schema>,
+    manager: &str,
+    subresource: Option<&str>,
+    now: &str,
+) {
     let stated = if subresource.is_none() { new.pointer("/metadata/managedFields") } else { None };
-    let reset = stated.and_then(Value::as_array).is_some_and(|list| {
-        list.is_empty() || (list.len() == 1 && list[0].as_object().is_some_and(Map::is_empty))
-    });
+    let reset = stated
+        .and_then(Value::as_array)
+        .is_some_and(|list| list.is_empty() || (list.len() == 1 && list[0].as_object().is_some_and(Map::is_empty)));
     if reset && live.is_some() {
         managed::store(new, Vec::new());
         return;
@@ -198,14 +214,14 @@ pub fn update(live: Option<&Value>, new: &mut Value, schema: Option<&Schema>, ma
     };
     let place = entries.iter().position(|entry| entry.is_same_owner(&own));
     let mut mine = place.map(|place| entries.remove(place)).unwrap_or(own);
-    let unchanged = mine.fields.clone();
     take_from_others(&changes, &mut entries, subresource);
     mine.fields.subtract(&changes.removed);
     let mut gained = changes.added;
     gained.union(&changes.modified);
-    mine.fields.union(&owned(gained, subresource));
-    if mine.fields != unchanged {
+    let gained = owned(gained, subresource);
+    if !gained.is_empty() {
         mine.time = Some(now.to_owned());
+        mine.fields.union(&gained);
     }
     entries.push(mine);
     managed::store(new, entries);
@@ -233,7 +249,12 @@ fn prune(schema: Option<&Schema>, merged: Value, last: &Set, own: &Set, others: 
 }
 
 /// Takes changed fields away from their owners, or reports them.
-fn give_up(changes: &typed::Comparison, entries: &mut Vec<Entry>, force: bool, subresource: Option<&str>) -> Result<(), ApplyError> {
+fn give_up(
+    changes: &typed::Comparison,
+    entries: &mut Vec<Entry>,
+    force: bool,
+    subresource: Option<&str>,
+) -> Result<(), ApplyError> {
     if !force {
         let mut changed = changes.modified.clone();
         changed.union(&changes.added);

@@ -28,8 +28,8 @@ mod schemas;
 mod storage;
 mod volume;
 
-pub use kinds::{BuiltinKind, kinds};
 pub(crate) use kinds::message_of;
+pub use kinds::{BuiltinKind, kinds};
 pub(crate) use message::{Field, Message, Shape, Type};
 pub(crate) use schemas::object_meta;
 pub use schemas::schema_of;

@@ -84,7 +84,8 @@ fn object(kind: &PublishedKind<'_>) -> Value {
     if !schema.get("properties").is_some_and(Value::is_object) {
         schema["properties"] = json!({});
     }
-    schema["properties"]["apiVersion"] = json!({"type": "string", "description": "Version of the schema that this object follows."});
+    schema["properties"]["apiVersion"] =
+        json!({"type": "string", "description": "Version of the schema that this object follows."});
     schema["properties"]["kind"] = json!({"type": "string", "description": "Kind of this object."});
     // In a reference nothing else may stand beside it, hence the wrapping.
     schema["properties"]["metadata"] =

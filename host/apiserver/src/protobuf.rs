@@ -107,7 +107,12 @@ impl<'a> Unknown<'a> {
     }
 }
 
-fn read_message(message: &Message, bytes: &[u8], fields: &mut Map<String, Value>, depth: usize) -> Result<(), ProtobufError> {
+fn read_message(
+    message: &Message,
+    bytes: &[u8],
+    fields: &mut Map<String, Value>,
+    depth: usize,
+) -> Result<(), ProtobufError> {
     if depth > DEPTH_LIMIT {
         return Err(ProtobufError::TooDeep);
     }
@@ -120,7 +125,12 @@ fn read_message(message: &Message, bytes: &[u8], fields: &mut Map<String, Value>
     Ok(())
 }
 
-fn read_field(field: &Field, payload: &Payload<'_>, fields: &mut Map<String, Value>, depth: usize) -> Result<(), ProtobufError> {
+fn read_field(
+    field: &Field,
+    payload: &Payload<'_>,
+    fields: &mut Map<String, Value>,
+    depth: usize,
+) -> Result<(), ProtobufError> {
     match field.shape {
         Shape::Inline => match field.ty {
             Type::Of(message) => read_message(message, payload.bytes(message.name)?, fields, depth + 1),
@@ -193,7 +203,9 @@ fn read_value(name: &str, ty: Type, payload: &Payload<'_>, depth: usize) -> Resu
         Type::IntOrString => special::int_or_string(name, payload.bytes(name)?)?,
         Type::Fields | Type::Json => special::json(name, payload.bytes(name)?)?,
         Type::Strings => special::strings(name, payload.bytes(name)?)?,
-        Type::SchemaOrArray | Type::SchemaOrBool | Type::SchemaOrStrings => special::schema_or(name, ty, payload.bytes(name)?, depth)?,
+        Type::SchemaOrArray | Type::SchemaOrBool | Type::SchemaOrStrings => {
+            special::schema_or(name, ty, payload.bytes(name)?, depth)?
+        }
         Type::Of(message) => {
             let mut fields = Map::new();
             read_message(message, payload.bytes(name)?, &mut fields, depth + 1)?;

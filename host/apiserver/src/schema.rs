@@ -121,7 +121,10 @@ impl Schema {
 
     /// The schema of a declared property.
     pub fn property(&self, name: &str) -> Option<&Schema> {
-        self.properties.binary_search_by(|(key, _)| key.as_ref().cmp(name)).ok().map(|at| self.properties[at].1.as_ref())
+        self.properties
+            .binary_search_by(|(key, _)| key.as_ref().cmp(name))
+            .ok()
+            .map(|at| self.properties[at].1.as_ref())
     }
 
     /// The schema of whatever stands under `name`: the property, else the map's values.
@@ -176,7 +179,10 @@ impl Schema {
 
 impl std::fmt::Debug for Schema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Schema").field("type", &self.ty).field("properties", &self.properties.len()).finish_non_exhaustive()
+        f.debug_struct("Schema")
+            .field("type", &self.ty)
+            .field("properties", &self.properties.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -47,7 +47,11 @@ pub fn merge(live: &Value, patch: &Value, schema: &Schema) -> Result<Value, Stra
     merge_map(live.as_object().unwrap_or(&empty), patch, Some(schema)).map(Value::Object)
 }
 
-fn merge_map(live: &Map<String, Value>, patch: &Map<String, Value>, schema: Option<&Schema>) -> Result<Map<String, Value>, StrategicError> {
+fn merge_map(
+    live: &Map<String, Value>,
+    patch: &Map<String, Value>,
+    schema: Option<&Schema>,
+) -> Result<Map<String, Value>, StrategicError> {
     match patch.get(PATCH) {
         None => {}
         Some(Value::String(directive)) => match directive.as_str() {
@@ -132,7 +136,12 @@ fn retain(live: &mut Map<String, Value>, keys: &Value, patch: &Map<String, Value
     Ok(())
 }
 
-fn merge_scalars(live: &[Value], patch: &[Value], delete: Option<&Vec<Value>>, order: Option<&Vec<Value>>) -> Vec<Value> {
+fn merge_scalars(
+    live: &[Value],
+    patch: &[Value],
+    delete: Option<&Vec<Value>>,
+    order: Option<&Vec<Value>>,
+) -> Vec<Value> {
     let mut merged: Vec<Value> = live.to_vec();
     for value in patch {
         if !merged.contains(value) {
@@ -189,12 +198,18 @@ fn merge_items(
 }
 
 /// Items named by `order` in that order; the others before the named item that they preceded on the server.
-fn reorder(merged: Vec<Value>, live: &[Value], order: &[Value], identity: &dyn Fn(&Value) -> Option<Value>) -> Vec<Value> {
+fn reorder(
+    merged: Vec<Value>,
+    live: &[Value],
+    order: &[Value],
+    identity: &dyn Fn(&Value) -> Option<Value>,
+) -> Vec<Value> {
     let place_in = |list: &[Value], item: &Value| {
         let wanted = identity(item);
         wanted.as_ref().and_then(|_| list.iter().position(|other| identity(other) == wanted))
     };
-    let (mut named, mut others): (Vec<Value>, Vec<Value>) = merged.into_iter().partition(|item| place_in(order, item).is_some());
+    let (mut named, mut others): (Vec<Value>, Vec<Value>) =
+        merged.into_iter().partition(|item| place_in(order, item).is_some());
     named.sort_by_key(|item| place_in(order, item));
     others.sort_by_key(|item| place_in(live, item).unwrap_or(usize::MAX));
     let mut result = Vec::with_capacity(named.len() + others.len());
@@ -219,7 +234,9 @@ fn clean(value: &Value) -> Value {
 }
 
 fn without_directives(fields: &Map<String, Value>) -> Map<String, Value> {
-    let is_directive = |name: &str| name == PATCH || name == RETAIN_KEYS || name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER);
+    let is_directive = |name: &str| {
+        name == PATCH || name == RETAIN_KEYS || name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER)
+    };
     fields
         .iter()
         .filter(|(name, value)| !is_directive(name) && !value.is_null())

@@ -68,7 +68,13 @@ fn custom(declared: &Value) -> Column {
 }
 
 /// Renders objects. `now` is RFC 3339; `with_columns` is false for the later events of a watch.
-pub fn render(columns: &[Column], items: &[Value], now: &str, with_columns: bool, include_object: IncludeObject) -> Value {
+pub fn render(
+    columns: &[Column],
+    items: &[Value],
+    now: &str,
+    with_columns: bool,
+    include_object: IncludeObject,
+) -> Value {
     let now = now.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second);
     let rows: Vec<Value> = items
         .iter()
@@ -83,14 +89,16 @@ pub fn render(columns: &[Column], items: &[Value], now: &str, with_columns: bool
                 }
                 IncludeObject::Metadata => {
                     let metadata = item.get("metadata").cloned().unwrap_or_else(|| json!({}));
-                    let partial = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
+                    let partial =
+                        json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
                     row.insert("object".to_owned(), partial);
                 }
             }
             Value::Object(row)
         })
         .collect();
-    let definitions: Vec<Value> = if with_columns { columns.iter().map(Column::definition).collect() } else { Vec::new() };
+    let definitions: Vec<Value> =
+        if with_columns { columns.iter().map(Column::definition).collect() } else { Vec::new() };
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "columnDefinitions": definitions, "rows": rows})
 }
 
@@ -113,7 +121,9 @@ fn printed(ty: &str, found: &[&Value], now: i64) -> Value {
     let Some(first) = found.first().copied() else { return Value::Null };
     match ty {
         "integer" => match first {
-            Value::Number(number) => number.as_i64().map_or_else(|| json!(number.as_f64().map(|float| float as i64)), |integer| json!(integer)),
+            Value::Number(number) => number
+                .as_i64()
+                .map_or_else(|| json!(number.as_f64().map(|float| float as i64)), |integer| json!(integer)),
             Value::String(text) => text.parse::<i64>().map_or(Value::Null, |integer| json!(integer)),
             _ => Value::Null,
         },

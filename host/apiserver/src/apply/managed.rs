@@ -77,8 +77,13 @@ pub(super) fn store(object: &mut Value, mut entries: Vec<Entry>) {
     entries.retain(|entry| !entry.fields.is_empty());
     cap(&mut entries);
     entries.sort_by(|left, right| {
-        (left.operation, &left.time, &left.manager, &left.api_version, &left.subresource)
-            .cmp(&(right.operation, &right.time, &right.manager, &right.api_version, &right.subresource))
+        (left.operation, &left.time, &left.manager, &left.api_version, &left.subresource).cmp(&(
+            right.operation,
+            &right.time,
+            &right.manager,
+            &right.api_version,
+            &right.subresource,
+        ))
     });
     let Some(object) = object.as_object_mut() else { return };
     let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));

@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 /// One step of a field path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Element {
     /// `f:name`.
     Field(String),
@@ -74,7 +74,6 @@ impl Set {
 
     /// Recomputes membership where `other` speaks, and drops what became empty.
     fn combine(&mut self, other: &Set, keep: &dyn Fn(bool, bool) -> bool) {
-        let nothing = Set::default();
         self.nodes.retain(|element, node| {
             if let Some(theirs) = other.nodes.get(element) {
                 node.member = keep(node.member, theirs.member);
@@ -84,8 +83,7 @@ impl Set {
                     node.children.intersect(&theirs.children);
                 }
             } else if !keep(true, false) {
-                node.member = false;
-                node.children = nothing.clone();
+                *node = Node::default();
             }
             node.member || !node.children.is_empty()
         });
@@ -193,8 +191,10 @@ pub(super) fn sorted(value: &Value) -> String {
         Value::Object(fields) => {
             let mut names: Vec<_> = fields.iter().collect();
             names.sort_by_key(|(name, _)| *name);
-            let inner: Vec<String> =
-                names.into_iter().map(|(name, value)| format!("{}:{}", Value::String(name.clone()), sorted(value))).collect();
+            let inner: Vec<String> = names
+                .into_iter()
+                .map(|(name, value)| format!("{}:{}", Value::String(name.clone()), sorted(value)))
+                .collect();
             format!("{{{}}}", inner.join(","))
         }
         Value::Array(items) => format!("[{}]", items.iter().map(sorted).collect::<Vec<_>>().join(",")),

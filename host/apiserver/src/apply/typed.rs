@@ -19,6 +19,12 @@ pub(super) struct Comparison {
     pub(super) removed: Set,
 }
 
+impl Comparison {
+    pub(super) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
+    }
+}
+
 /// An object that its schema does not allow to be applied.
 pub(super) type Malformed = String;
 
@@ -30,7 +36,9 @@ fn field<'a>(schema: Option<&'a Schema>, name: &str) -> (Option<&'a Schema>, boo
     }
     match schema.property(name) {
         Some(property) => (known(property), true),
-        None => (schema.additional.as_deref().and_then(known), schema.resource && matches!(name, "apiVersion" | "kind")),
+        None => {
+            (schema.additional.as_deref().and_then(known), schema.resource && matches!(name, "apiVersion" | "kind"))
+        }
     }
 }
 
@@ -56,7 +64,8 @@ fn identify(schema: Option<&Schema>, item: &Value) -> Result<Element, Malformed>
     let Some(ListType::Map(keys)) = schema.map(|schema| &schema.list) else {
         return Ok(Element::Value(sorted(item)));
     };
-    let fields = item.as_object().ok_or_else(|| "associative list with keys may not have non-map elements".to_owned())?;
+    let fields =
+        item.as_object().ok_or_else(|| "associative list with keys may not have non-map elements".to_owned())?;
     let mut identity = Map::new();
     for key in keys {
         let default = || items(schema).and_then(|items| items.property(key)).and_then(|field| field.default.as_deref());
@@ -133,7 +142,8 @@ pub(super) fn reconcile(set: &mut Set, schema: Option<&Schema>) {
             Element::Field(name) => field(schema, name).0,
             Element::Key(_) | Element::Value(_) | Element::Index(_) => items(schema),
         };
-        let atomic = child.is_some_and(|child| child.atomic || (child.ty == Type::Array && child.list == ListType::Atomic));
+        let atomic =
+            child.is_some_and(|child| child.atomic || (child.ty == Type::Array && child.list == ListType::Atomic));
         if atomic && !children.is_empty() {
             *children = Set::default();
             *member = true;
@@ -150,7 +160,13 @@ pub(super) fn compare(schema: Option<&Schema>, old: &Value, new: &Value) -> Comp
     comparison
 }
 
-fn differ(schema: Option<&Schema>, old: Option<&Value>, new: Option<&Value>, path: &mut Vec<Element>, out: &mut Comparison) {
+fn differ(
+    schema: Option<&Schema>,
+    old: Option<&Value>,
+    new: Option<&Value>,
+    path: &mut Vec<Element>,
+    out: &mut Comparison,
+) {
     if old == new {
         return;
     }
@@ -160,7 +176,9 @@ fn differ(schema: Option<&Schema>, old: Option<&Value>, new: Option<&Value>, pat
         Some(Value::Array(items)) => items.is_empty(),
         Some(_) => false,
     };
-    let filled = |value: Option<&Value>, granular: fn(Option<&Schema>, &Value) -> bool| value.is_some_and(|value| granular(schema, value));
+    let filled = |value: Option<&Value>, granular: fn(Option<&Schema>, &Value) -> bool| {
+        value.is_some_and(|value| granular(schema, value))
+    };
     let maps = filled(old, is_granular_map) || filled(new, is_granular_map);
     let lists = filled(old, is_granular_list) || filled(new, is_granular_list);
     if (maps || lists) && !(empty(old) && empty(new)) {
@@ -170,7 +188,8 @@ fn differ(schema: Option<&Schema>, old: Option<&Value>, new: Option<&Value>, pat
         if lists {
             differ_lists(schema, old.and_then(Value::as_array), new.and_then(Value::as_array), path, out);
         }
-        let composite = |value: Option<&Value>| value.is_none_or(|value| value.is_object() || value.is_array() || value.is_null());
+        let composite =
+            |value: Option<&Value>| value.is_none_or(|value| value.is_object() || value.is_array() || value.is_null());
         if composite(old) && composite(new) {
             match (old, new) {
                 (None, _) => out.added.insert(path),
@@ -203,7 +222,13 @@ fn differ_maps(
     }
 }
 
-fn differ_lists(schema: Option<&Schema>, old: Option<&Vec<Value>>, new: Option<&Vec<Value>>, path: &mut Vec<Element>, out: &mut Comparison) {
+fn differ_lists(
+    schema: Option<&Schema>,
+    old: Option<&Vec<Value>>,
+    new: Option<&Vec<Value>>,
+    path: &mut Vec<Element>,
+    out: &mut Comparison,
+) {
     let (old_order, old) = index(schema, old);
     let (new_order, new) = index(schema, new);
     let only_new = new_order.iter().filter(|element| !old.contains_key(*element));
@@ -232,7 +257,10 @@ fn differ_lists(schema: Option<&Schema>, old: Option<&Vec<Value>>, new: Option<&
     }
 }
 
-fn index<'a>(schema: Option<&Schema>, list: Option<&'a Vec<Value>>) -> (Vec<Element>, HashMap<Element, Vec<&'a Value>>) {
+fn index<'a>(
+    schema: Option<&Schema>,
+    list: Option<&'a Vec<Value>>,
+) -> (Vec<Element>, HashMap<Element, Vec<&'a Value>>) {
     let mut order = Vec::new();
     let mut by_element: HashMap<Element, Vec<&Value>> = HashMap::new();
     for item in list.into_iter().flatten() {
@@ -246,15 +274,6 @@ fn index<'a>(schema: Option<&Schema>, list: Option<&'a Vec<Value>>) -> (Vec<Elem
     (order, by_element)
 }
 
-impl std::hash::Hash for Element {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        match self {
-            Element::Field(text) | Element::Key(text) | Element::Value(text) => text.hash(state),
-            Element::Index(index) => index.hash(state),
-        }
-    }
-}
-
 /// The live object with the applied one laid over it.
 pub(super) fn merge(schema: Option<&Schema>, live: &Value, applied: &Value) -> Result<Value, Malformed> {
     match (live, applied) {
@@ -266,7 +285,7 @@ pub(super) fn merge(schema: Option<&Schema>, live: &Value, applied: &Value) -> R
                     Some(old) => merge(schema, old, value),
                     None => merge(schema, &Value::Null, value),
                 };
-                merged.insert(name.clone(), value.map_err(|error| format!(".{name}{}{error}", if error.starts_with('.') { "" } else { ": " }))?);
+                merged.insert(name.clone(), value.map_err(|error| below(name, &error))?);
             }
             Ok(Value::Object(merged))
         }
@@ -275,7 +294,7 @@ pub(super) fn merge(schema: Option<&Schema>, live: &Value, applied: &Value) -> R
             let mut merged = Map::new();
             for (name, value) in new {
                 let value = merge(field(schema, name).0, &Value::Null, value);
-                merged.insert(name.clone(), value.map_err(|error| format!(".{name}{}{error}", if error.starts_with('.') { "" } else { ": " }))?);
+                merged.insert(name.clone(), value.map_err(|error| below(name, &error))?);
             }
             Ok(Value::Object(merged))
         }
@@ -288,6 +307,12 @@ pub(super) fn merge(schema: Option<&Schema>, live: &Value, applied: &Value) -> R
         (Value::Array(_), Value::Null) if is_granular_list(schema, live) => Ok(live.clone()),
         _ => Ok(applied.clone()),
     }
+}
+
+/// An error with the field in which it occurred put before it.
+fn below(name: &str, error: &str) -> Malformed {
+    let separator = if error.starts_with('.') { "" } else { ": " };
+    format!(".{name}{separator}{error}")
 }
 
 /// Items that both sides have follow the applied order; items that only the live list has keep their place before
@@ -313,7 +338,10 @@ fn merge_lists(schema: Option<&Schema>, live: &[Value], applied: &[Value]) -> Re
     while at_live < live.len() || at_applied < applied.len() {
         if at_live < live.len() && at_applied < applied.len() {
             let id = &live_ids[at_live];
-            if id != &applied_ids[at_applied] && in_applied.contains(id) && shared.get(next_shared).is_some_and(|next| *next != id) {
+            if id != &applied_ids[at_applied]
+                && in_applied.contains(id)
+                && shared.get(next_shared).is_some_and(|next| *next != id)
+            {
                 at_live += 1;
                 continue;
             }

@@ -2,8 +2,8 @@
 
 use super::message::Message;
 use super::{
-    admission, apps, authentication, authorization, autoscaling, certificates, coordination, core, crd, discovery, events, meta, node,
-    persistent_volume, pod, policy, rbac, storage,
+    admission, apps, authentication, authorization, autoscaling, certificates, coordination, core, crd, discovery,
+    events, meta, node, persistent_volume, pod, policy, rbac, storage,
 };
 
 /// What the server needs to know about a built-in kind, besides its fields.
@@ -171,10 +171,26 @@ static KINDS: &[BuiltinKind] = &[
     namespaced(RBAC, "RoleBinding", "rolebindings", "rolebinding", &rbac::ROLE_BINDING),
     cluster(RBAC, "ClusterRole", "clusterroles", "clusterrole", &rbac::CLUSTER_ROLE),
     cluster(RBAC, "ClusterRoleBinding", "clusterrolebindings", "clusterrolebinding", &rbac::CLUSTER_ROLE_BINDING),
-    namespaced(APPS, "Deployment", "deployments", "deployment", &apps::DEPLOYMENT).short(&["deploy"]).in_all().status().generation(),
-    namespaced(APPS, "DaemonSet", "daemonsets", "daemonset", &apps::DAEMON_SET).short(&["ds"]).in_all().status().generation(),
-    namespaced(APPS, "ReplicaSet", "replicasets", "replicaset", &apps::REPLICA_SET).short(&["rs"]).in_all().status().generation(),
-    namespaced(APPS, "StatefulSet", "statefulsets", "statefulset", &apps::STATEFUL_SET).short(&["sts"]).in_all().status().generation(),
+    namespaced(APPS, "Deployment", "deployments", "deployment", &apps::DEPLOYMENT)
+        .short(&["deploy"])
+        .in_all()
+        .status()
+        .generation(),
+    namespaced(APPS, "DaemonSet", "daemonsets", "daemonset", &apps::DAEMON_SET)
+        .short(&["ds"])
+        .in_all()
+        .status()
+        .generation(),
+    namespaced(APPS, "ReplicaSet", "replicasets", "replicaset", &apps::REPLICA_SET)
+        .short(&["rs"])
+        .in_all()
+        .status()
+        .generation(),
+    namespaced(APPS, "StatefulSet", "statefulsets", "statefulset", &apps::STATEFUL_SET)
+        .short(&["sts"])
+        .in_all()
+        .status()
+        .generation(),
     cluster(STORAGE, "StorageClass", "storageclasses", "storageclass", &storage::STORAGE_CLASS).short(&["sc"]),
     cluster(STORAGE, "VolumeAttachment", "volumeattachments", "volumeattachment", &storage::VOLUME_ATTACHMENT).status(),
     cluster(
@@ -186,13 +202,25 @@ static KINDS: &[BuiltinKind] = &[
     )
     .short(&["csr"])
     .status(),
-    namespaced(POLICY, "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget", &policy::POD_DISRUPTION_BUDGET)
-        .short(&["pdb"])
-        .status()
-        .generation(),
+    namespaced(
+        POLICY,
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        "poddisruptionbudget",
+        &policy::POD_DISRUPTION_BUDGET,
+    )
+    .short(&["pdb"])
+    .status()
+    .generation(),
     namespaced(DISCOVERY, "EndpointSlice", "endpointslices", "endpointslice", &discovery::ENDPOINT_SLICE).generation(),
-    cluster(AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews", "selfsubjectreview", &authentication::SELF_SUBJECT_REVIEW)
-        .answered(),
+    cluster(
+        AUTHENTICATION,
+        "SelfSubjectReview",
+        "selfsubjectreviews",
+        "selfsubjectreview",
+        &authentication::SELF_SUBJECT_REVIEW,
+    )
+    .answered(),
     cluster(AUTHENTICATION, "TokenReview", "tokenreviews", "tokenreview", &authentication::TOKEN_REVIEW).answered(),
     cluster(
         AUTHORIZATION,
@@ -202,8 +230,14 @@ static KINDS: &[BuiltinKind] = &[
         &authorization::SELF_SUBJECT_ACCESS_REVIEW,
     )
     .answered(),
-    cluster(AUTHORIZATION, "SubjectAccessReview", "subjectaccessreviews", "subjectaccessreview", &authorization::SUBJECT_ACCESS_REVIEW)
-        .answered(),
+    cluster(
+        AUTHORIZATION,
+        "SubjectAccessReview",
+        "subjectaccessreviews",
+        "subjectaccessreview",
+        &authorization::SUBJECT_ACCESS_REVIEW,
+    )
+    .answered(),
     namespaced(
         AUTHORIZATION,
         "LocalSubjectAccessReview",

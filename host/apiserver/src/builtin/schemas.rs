@@ -44,7 +44,8 @@ struct Builder {
 impl Builder {
     /// The schema of a kind: the message and its type.
     fn resource(&mut self, message: &'static Message) -> Schema {
-        let mut properties = vec![(Box::from("apiVersion"), scalar(Type::String)), (Box::from("kind"), scalar(Type::String))];
+        let mut properties =
+            vec![(Box::from("apiVersion"), scalar(Type::String)), (Box::from("kind"), scalar(Type::String))];
         let mut required = Vec::new();
         self.fields(message, &mut properties, &mut required);
         let mut schema = object(properties, required);
@@ -72,7 +73,12 @@ impl Builder {
         schema
     }
 
-    fn fields(&mut self, message: &'static Message, properties: &mut Vec<(Box<str>, Arc<Schema>)>, required: &mut Vec<Box<str>>) {
+    fn fields(
+        &mut self,
+        message: &'static Message,
+        properties: &mut Vec<(Box<str>, Arc<Schema>)>,
+        required: &mut Vec<Box<str>>,
+    ) {
         for field in message.fields {
             match (field.shape, field.ty) {
                 (Shape::Inline, Wire::Of(inner)) => self.fields(inner, properties, required),
@@ -88,7 +94,8 @@ impl Builder {
 
     fn field(&mut self, field: &Field) -> Arc<Schema> {
         let value = self.value(field.ty);
-        let merge = (field.merge.is_some() || field.retain_keys).then_some(Merge { key: field.merge, retain_keys: field.retain_keys });
+        let merge = (field.merge.is_some() || field.retain_keys)
+            .then_some(Merge { key: field.merge, retain_keys: field.retain_keys });
         match field.shape {
             Shape::Many => {
                 let mut schema = typed(Type::Array);
@@ -145,7 +152,9 @@ impl Builder {
                 fields.atomic = true;
                 Arc::new(fields)
             }
-            Wire::Json | Wire::SchemaOrArray | Wire::SchemaOrBool | Wire::SchemaOrStrings => Arc::new(anything(Type::Any)),
+            Wire::Json | Wire::SchemaOrArray | Wire::SchemaOrBool | Wire::SchemaOrStrings => {
+                Arc::new(anything(Type::Any))
+            }
             Wire::Strings => {
                 let mut list = typed(Type::Array);
                 list.items = Some(scalar(Type::String));

@@ -61,7 +61,10 @@ fn typed_objects_are_pruned_defaulted_and_checked() {
     assert_eq!(validate(schema, &service, None), []);
     service["spec"]["ports"][0]["port"] = json!("x");
     let errors = validate(schema, &service, None);
-    assert_eq!(errors[0].to_string(), "spec.ports[0].port: Invalid value: \"string\": spec.ports[0].port in body must be of type integer: \"string\"");
+    assert_eq!(
+        errors[0].to_string(),
+        "spec.ports[0].port: Invalid value: \"string\": spec.ports[0].port in body must be of type integer: \"string\""
+    );
 }
 
 #[test]

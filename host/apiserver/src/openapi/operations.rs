@@ -6,8 +6,16 @@ use super::{PublishedKind, component, gvk, reference};
 
 /// Adds the paths of a kind: its collections, its objects and their subresources.
 pub(super) fn add(kind: &PublishedKind<'_>, paths: &mut Map<String, Value>) {
-    let root = if kind.group.is_empty() { format!("/api/{}", kind.version) } else { format!("/apis/{}/{}", kind.group, kind.version) };
-    let collection = if kind.namespaced { format!("{root}/namespaces/{{namespace}}/{}", kind.plural) } else { format!("{root}/{}", kind.plural) };
+    let root = if kind.group.is_empty() {
+        format!("/api/{}", kind.version)
+    } else {
+        format!("/apis/{}/{}", kind.group, kind.version)
+    };
+    let collection = if kind.namespaced {
+        format!("{root}/namespaces/{{namespace}}/{}", kind.plural)
+    } else {
+        format!("{root}/{}", kind.plural)
+    };
     if kind.namespaced {
         let all = json!({"get": operation(kind, "list", "Namespaced", &[], None)});
         paths.insert(format!("{root}/{}", kind.plural), all);
@@ -53,7 +61,8 @@ const BODY: &[&str] = &["application/json", "application/yaml"];
 const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
 
 fn patch(kind: &PublishedKind<'_>, suffix: &str) -> Value {
-    let mut contents = vec!["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
+    let mut contents =
+        vec!["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
     // Only built-in kinds know merge keys; kubectl picks its patch by this.
     if kind.builtin {
         contents.push("application/strategic-merge-patch+json");
@@ -80,7 +89,8 @@ fn operation(kind: &PublishedKind<'_>, action: &str, suffix: &str, query: &[&str
     });
     if let Some(contents) = body {
         let schema = if action == "patch" { json!({"type": "object"}) } else { reference(&schema) };
-        let content: Map<String, Value> = contents.iter().map(|ty| ((*ty).to_owned(), json!({"schema": schema}))).collect();
+        let content: Map<String, Value> =
+            contents.iter().map(|ty| ((*ty).to_owned(), json!({"schema": schema}))).collect();
         operation["requestBody"] = json!({"content": content, "required": true});
     }
     operation

@@ -30,7 +30,13 @@ fn kubectl_finds_validation_and_patch_types_of_built_in_kinds() {
     let document = core();
     let patch = &document["paths"]["/api/v1/namespaces/{namespace}/configmaps/{name}"]["patch"];
     assert_eq!(patch["x-kubernetes-group-version-kind"], json!({"group": "", "version": "v1", "kind": "ConfigMap"}));
-    assert!(patch["parameters"].as_array().unwrap().iter().any(|parameter| parameter["name"] == "fieldValidation" && parameter["in"] == "query"));
+    assert!(
+        patch["parameters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|parameter| parameter["name"] == "fieldValidation" && parameter["in"] == "query")
+    );
     assert!(patch["requestBody"]["content"].get("application/strategic-merge-patch+json").is_some());
     assert!(document["paths"]["/api/v1/namespaces/{name}/status"]["patch"].is_object());
     assert!(document["paths"]["/api/v1/configmaps"]["get"].is_object());
@@ -45,15 +51,31 @@ fn merge_keys_and_list_types_of_built_in_kinds_are_published() {
     assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
     assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
     assert_eq!(containers["x-kubernetes-list-type"], "map");
-    assert_eq!(containers["items"]["properties"]["ports"]["x-kubernetes-list-map-keys"], json!(["containerPort", "protocol"]));
+    assert_eq!(
+        containers["items"]["properties"]["ports"]["x-kubernetes-list-map-keys"],
+        json!(["containerPort", "protocol"])
+    );
     assert_eq!(pod["properties"]["spec"]["properties"]["volumes"]["x-kubernetes-patch-strategy"], "merge,retainKeys");
-    assert_eq!(pod["properties"]["metadata"]["allOf"][0]["$ref"], "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    assert_eq!(
+        pod["properties"]["metadata"]["allOf"][0]["$ref"],
+        "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+    );
 }
 
 #[test]
 fn custom_kinds_take_no_strategic_merge_and_keep_their_descriptions() {
     let schema = Schema::parse(&json!({"type": "object", "description": "A thing.", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "string", "description": "An a."}}}}})).unwrap();
-    let published = [PublishedKind { group: "x.example.com", version: "v1", kind: "Thing", plural: "things", namespaced: false, builtin: false, schema: Some(&schema), status: true, scale: true }];
+    let published = [PublishedKind {
+        group: "x.example.com",
+        version: "v1",
+        kind: "Thing",
+        plural: "things",
+        namespaced: false,
+        builtin: false,
+        schema: Some(&schema),
+        status: true,
+        scale: true,
+    }];
     let document = document("x.example.com", "v1", &published);
     let item = &document["paths"]["/apis/x.example.com/v1/things/{name}"];
     assert!(item["patch"]["requestBody"]["content"].get("application/strategic-merge-patch+json").is_none());

@@ -56,7 +56,11 @@ fn type_name(value: &Cel) -> &'static str {
     }
 }
 
-fn matches(context: &FunctionContext<'_, '_>, This(text): This<Arc<String>>, regex: Arc<String>) -> Result<bool, ExecutionError> {
+fn matches(
+    context: &FunctionContext<'_, '_>,
+    This(text): This<Arc<String>>,
+    regex: Arc<String>,
+) -> Result<bool, ExecutionError> {
     pattern::cached(&regex).map(|regex| regex.is_match(&text)).map_err(|message| context.error(message))
 }
 
@@ -115,7 +119,8 @@ fn evaluate(rule: &Rule, schema: &Schema, new: &Value, old: Option<&Value>, path
     let mut size = Size::default();
     let bound_self = convert(Some(schema), new, &rule.self_needs, &mut size);
     let bound_old = old.map(|old| convert(Some(schema), old, &rule.old_needs, &mut size));
-    let steps = bound(&rule.expression, size) + rule.message_expression.as_ref().map_or(0.0, |(_, text)| bound(text, size));
+    let steps =
+        bound(&rule.expression, size) + rule.message_expression.as_ref().map_or(0.0, |(_, text)| bound(text, size));
     *run.budget -= steps;
     if steps > PER_RULE || *run.budget < 0.0 {
         let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -188,7 +193,9 @@ fn convert(schema: Option<&Schema>, value: &Value, needs: &Needs, size: &mut Siz
         }
         Value::String(text) => {
             size.longest_text = size.longest_text.max(text.len());
-            schema.and_then(|schema| convert_format(schema, text)).unwrap_or_else(|| Cel::String(Arc::new(text.clone())))
+            schema
+                .and_then(|schema| convert_format(schema, text))
+                .unwrap_or_else(|| Cel::String(Arc::new(text.clone())))
         }
         Value::Array(items) => {
             size.longest_list = size.longest_list.max(items.len());
@@ -238,7 +245,8 @@ fn duration(text: &str) -> Option<chrono::Duration> {
     while let Some(digits) = rest.find(|char: char| !char.is_ascii_digit() && char != '.') {
         let number: f64 = rest[..digits].parse().ok()?;
         let after = &rest[digits..];
-        let units = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
+        let units =
+            [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
         let (unit, factor) = units.into_iter().find(|(unit, _)| after.starts_with(unit))?;
         nanos += number * factor;
         rest = &after[unit.len()..];
@@ -249,8 +257,27 @@ fn duration(text: &str) -> Option<chrono::Duration> {
 /// A field name as CEL can spell it.
 fn escape(name: &str) -> String {
     const RESERVED: &[&str] = &[
-        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-        "loop", "package", "namespace", "return", "var", "void", "while",
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
     ];
     if RESERVED.contains(&name) {
         return format!("__{name}__");

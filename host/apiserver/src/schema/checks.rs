@@ -87,14 +87,22 @@ impl Checks {
             let order = compare(number, &bound.value);
             if order == Ordering::Greater || (bound.exclusive && order == Ordering::Equal) {
                 let or_equal = if bound.exclusive { "" } else { " or equal to" };
-                errors.push(invalid(path, value, format_args!("{path} in body should be less than{or_equal} {}", bound.value)));
+                errors.push(invalid(
+                    path,
+                    value,
+                    format_args!("{path} in body should be less than{or_equal} {}", bound.value),
+                ));
             }
         }
         if let Some(bound) = &self.minimum {
             let order = compare(number, &bound.value);
             if order == Ordering::Less || (bound.exclusive && order == Ordering::Equal) {
                 let or_equal = if bound.exclusive { "" } else { " or equal to" };
-                errors.push(invalid(path, value, format_args!("{path} in body should be greater than{or_equal} {}", bound.value)));
+                errors.push(invalid(
+                    path,
+                    value,
+                    format_args!("{path} in body should be greater than{or_equal} {}", bound.value),
+                ));
             }
         }
         if let Some(factor) = &self.multiple_of
@@ -127,7 +135,11 @@ impl Checks {
             errors.push(error(path, FieldReason::TooMany, format_args!("{count}: must have at most {limit} items")));
         }
         if let Some(limit) = self.min_items.filter(|limit| count < *limit) {
-            errors.push(error(path, FieldReason::Invalid, format_args!("{count}: {path} in body should have at least {limit} items")));
+            errors.push(error(
+                path,
+                FieldReason::Invalid,
+                format_args!("{count}: {path} in body should have at least {limit} items"),
+            ));
         }
         if self.unique_items {
             super::lists::check_set(items, path, errors);
@@ -139,7 +151,11 @@ impl Checks {
             errors.push(error(path, FieldReason::TooMany, format_args!("{count}: must have at most {limit} items")));
         }
         if let Some(limit) = self.min_properties.filter(|limit| count < *limit) {
-            errors.push(error(path, FieldReason::Invalid, format_args!("{count}: {path} in body should have at least {limit} properties")));
+            errors.push(error(
+                path,
+                FieldReason::Invalid,
+                format_args!("{count}: {path} in body should have at least {limit} properties"),
+            ));
         }
     }
 
@@ -155,7 +171,8 @@ impl Checks {
                 1 => {}
                 0 => errors.push(logical(path, "must validate one and only one schema (oneOf). Found none valid")),
                 many => {
-                    let text = format!("must validate one and only one schema (oneOf). Found {many} valid alternatives");
+                    let text =
+                        format!("must validate one and only one schema (oneOf). Found {many} valid alternatives");
                     errors.push(logical(path, &text));
                 }
             }

@@ -30,7 +30,10 @@ pub(super) fn bound(expression: &Expression, size: Size) -> f64 {
             let rounds = (size.longest_list as f64).max(literal_rounds(&loops.iter_range)).max(1.0);
             let body = bound(&loops.loop_cond, size) + bound(&loops.loop_step, size) + 1.0;
             let growth = 1.0 + joins(&loops.loop_step) as f64;
-            bound(&loops.iter_range, size) + bound(&loops.accu_init, size) + rounds * body * growth + bound(&loops.result, size)
+            bound(&loops.iter_range, size)
+                + bound(&loops.accu_init, size)
+                + rounds * body * growth
+                + bound(&loops.result, size)
         }
         Expr::Call(call) => {
             let text = size.longest_text as f64 / 16.0;

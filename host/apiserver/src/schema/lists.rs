@@ -20,7 +20,8 @@ impl ItemKey {
         let mut text = String::new();
         let mut any = false;
         for key in keys {
-            let fallback = || items.and_then(|schema| schema.property(key)).and_then(|schema| schema.default.as_deref());
+            let fallback =
+                || items.and_then(|schema| schema.property(key)).and_then(|schema| schema.default.as_deref());
             let value = fields.get(key.as_ref()).or_else(fallback);
             any |= value.is_some();
             match value {
@@ -66,8 +67,10 @@ pub(super) fn check(schema: &Schema, items: &[Value], path: &Path<'_>, errors: &
             for (index, item) in items.iter().enumerate() {
                 let Some(key) = ItemKey::of(item, keys, item_schema) else { continue };
                 if !seen.insert(key) {
-                    let shown: serde_json::Map<String, Value> =
-                        keys.iter().filter_map(|key| Some((key.to_string(), item.get(key.as_ref())?.clone()))).collect();
+                    let shown: serde_json::Map<String, Value> = keys
+                        .iter()
+                        .filter_map(|key| Some((key.to_string(), item.get(key.as_ref())?.clone())))
+                        .collect();
                     let shown = Value::Object(shown);
                     errors.push(error(&path.index(index), FieldReason::Duplicate, format_args!("{shown}")));
                 }

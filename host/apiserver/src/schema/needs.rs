@@ -102,7 +102,9 @@ pub(super) fn children<'a>(expression: &'a Expression, each: &mut dyn FnMut(&'a 
             call.args.iter().for_each(each);
         }
         Expr::Comprehension(loops) => {
-            [&loops.iter_range, &loops.accu_init, &loops.loop_cond, &loops.loop_step, &loops.result].into_iter().for_each(each);
+            [&loops.iter_range, &loops.accu_init, &loops.loop_cond, &loops.loop_step, &loops.result]
+                .into_iter()
+                .for_each(each);
         }
         Expr::List(list) => list.elements.iter().for_each(each),
         Expr::Select(select) => each(&select.operand),

@@ -113,7 +113,9 @@ fn add_checks(checks: &Checks, node: &mut Map<String, Value>) {
             node.insert(key.to_owned(), json!(value));
         }
     }
-    for (key, exclusive, bound) in [("minimum", "exclusiveMinimum", &checks.minimum), ("maximum", "exclusiveMaximum", &checks.maximum)] {
+    for (key, exclusive, bound) in
+        [("minimum", "exclusiveMinimum", &checks.minimum), ("maximum", "exclusiveMaximum", &checks.maximum)]
+    {
         if let Some(bound) = bound {
             node.insert(key.to_owned(), json!(bound.value));
             if bound.exclusive {

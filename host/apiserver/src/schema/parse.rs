@@ -71,9 +71,10 @@ impl Parser {
 
         let inner = if place.is_nested() { Place::Nested } else { Place::Structure };
         schema.properties = self.properties(node, inner, path, depth);
-        schema.items = node.get("items").filter(|items| items.is_object()).map(|items| {
-            Arc::new(self.node(items, inner, &path.field("items"), depth + 1))
-        });
+        schema.items = node
+            .get("items")
+            .filter(|items| items.is_object())
+            .map(|items| Arc::new(self.node(items, inner, &path.field("items"), depth + 1)));
         schema.additional = match node.get("additionalProperties") {
             Some(Value::Bool(true)) => {
                 let mut anything = Schema::of(Type::Any);
@@ -97,7 +98,13 @@ impl Parser {
         schema
     }
 
-    fn properties(&mut self, node: &Map<String, Value>, place: Place, path: &Path<'_>, depth: usize) -> Box<[(Box<str>, Arc<Schema>)]> {
+    fn properties(
+        &mut self,
+        node: &Map<String, Value>,
+        place: Place,
+        path: &Path<'_>,
+        depth: usize,
+    ) -> Box<[(Box<str>, Arc<Schema>)]> {
         let Some(fields) = node.get("properties").and_then(Value::as_object) else { return Box::default() };
         let path = path.field("properties");
         let mut properties: Vec<_> = fields
@@ -125,7 +132,11 @@ impl Parser {
             Some("number") => Type::Number,
             Some("boolean") => Type::Boolean,
             Some(other) => {
-                self.errors.push(invalid(&path.field("type"), other, "must be array, boolean, integer, number, object or string"));
+                self.errors.push(invalid(
+                    &path.field("type"),
+                    other,
+                    "must be array, boolean, integer, number, object or string",
+                ));
                 Type::Any
             }
         }
@@ -135,7 +146,10 @@ impl Parser {
         let keys = texts(node, "x-kubernetes-list-map-keys");
         let ty = self.one_of(node, "x-kubernetes-list-type", &["atomic", "set", "map"], path);
         if ty != Some("map") && !keys.is_empty() {
-            self.errors.push(forbidden(&path.field("x-kubernetes-list-map-keys"), "may only be set if x-kubernetes-list-type is map"));
+            self.errors.push(forbidden(
+                &path.field("x-kubernetes-list-map-keys"),
+                "may only be set if x-kubernetes-list-type is map",
+            ));
         }
         match ty {
             Some("set") => ListType::Set,
@@ -144,7 +158,13 @@ impl Parser {
         }
     }
 
-    fn one_of<'a>(&mut self, node: &'a Map<String, Value>, key: &str, allowed: &[&str], path: &Path<'_>) -> Option<&'a str> {
+    fn one_of<'a>(
+        &mut self,
+        node: &'a Map<String, Value>,
+        key: &str,
+        allowed: &[&str],
+        path: &Path<'_>,
+    ) -> Option<&'a str> {
         let found = text(node, key)?;
         if !allowed.contains(&found) {
             self.errors.push(invalid(&path.field(key), found, &format!("must be one of {}", allowed.join(", "))));
@@ -173,15 +193,28 @@ impl Parser {
             all_of: self.branches(node, "allOf", int_or_string, path, depth),
             any_of: self.branches(node, "anyOf", int_or_string, path, depth),
             one_of: self.branches(node, "oneOf", int_or_string, path, depth),
-            not: node.get("not").map(|branch| Box::new(self.node(branch, Place::Nested, &path.field("not"), depth + 1))),
+            not: node
+                .get("not")
+                .map(|branch| Box::new(self.node(branch, Place::Nested, &path.field("not"), depth + 1))),
         }
     }
 
-    fn branches(&mut self, node: &Map<String, Value>, key: &str, int_or_string: bool, path: &Path<'_>, depth: usize) -> Box<[Schema]> {
+    fn branches(
+        &mut self,
+        node: &Map<String, Value>,
+        key: &str,
+        int_or_string: bool,
+        path: &Path<'_>,
+        depth: usize,
+    ) -> Box<[Schema]> {
         let Some(branches) = node.get(key).and_then(Value::as_array) else { return Box::default() };
         let place = if int_or_string { Place::NestedIntOrString } else { Place::Nested };
         let path = path.field(key);
-        branches.iter().enumerate().map(|(index, branch)| self.node(branch, place, &path.index(index), depth + 1)).collect()
+        branches
+            .iter()
+            .enumerate()
+            .map(|(index, branch)| self.node(branch, place, &path.index(index), depth + 1))
+            .collect()
     }
 
     fn pattern(&mut self, node: &Map<String, Value>, path: &Path<'_>) -> Option<Pattern> {
@@ -190,14 +223,20 @@ impl Parser {
             Ok(regex) => Some(Pattern { text: text.into(), regex }),
             Err(message) => {
                 let shown: String = text.chars().take(64).collect();
-                self.errors.push(invalid(&path.field("pattern"), &shown, &format!("must be a valid regular expression: {message}")));
+                self.errors.push(invalid(
+                    &path.field("pattern"),
+                    &shown,
+                    &format!("must be a valid regular expression: {message}"),
+                ));
                 None
             }
         }
     }
 
     fn rules(&mut self, node: &Map<String, Value>, path: &Path<'_>) -> Box<[Rule]> {
-        let Some(entries) = node.get("x-kubernetes-validations").and_then(Value::as_array) else { return Box::default() };
+        let Some(entries) = node.get("x-kubernetes-validations").and_then(Value::as_array) else {
+            return Box::default();
+        };
         let path = path.field("x-kubernetes-validations");
         let mut rules = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {

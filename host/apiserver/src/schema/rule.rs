@@ -108,7 +108,8 @@ fn compile(text: &str) -> Result<Expression, String> {
     // The parser recurses many times per level and would end the process if it ran out of stack.
     let parser = std::thread::Builder::new().stack_size(PARSER_STACK);
     std::thread::scope(|scope| {
-        let thread = parser.spawn_scoped(scope, || guarded(text)).map_err(|error| format!("compilation failed: {error}"))?;
+        let thread =
+            parser.spawn_scoped(scope, || guarded(text)).map_err(|error| format!("compilation failed: {error}"))?;
         thread.join().unwrap_or_else(|_| Err(GAVE_UP.to_owned()))
     })
 }
@@ -145,7 +146,9 @@ impl Outline {
                     outline.operators += 1;
                 }
                 (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
-                (None, '!' | '-' | '+' | '*' | '/' | '%' | '?' | ':' | '.' | '<' | '>' | '=' | '&' | '|') => outline.operators += 1,
+                (None, '!' | '-' | '+' | '*' | '/' | '%' | '?' | ':' | '.' | '<' | '>' | '=' | '&' | '|') => {
+                    outline.operators += 1
+                }
                 _ => {}
             }
         }
@@ -154,10 +157,9 @@ impl Outline {
 }
 
 fn parse(text: &str) -> Result<Expression, String> {
-    let expression = Parser::new()
-        .enable_optional_syntax(true)
-        .parse(text)
-        .map_err(|errors| format!("compilation failed: {}", errors.to_string().lines().collect::<Vec<_>>().join(" ")))?;
+    let expression = Parser::new().enable_optional_syntax(true).parse(text).map_err(|errors| {
+        format!("compilation failed: {}", errors.to_string().lines().collect::<Vec<_>>().join(" "))
+    })?;
     let mut scope = vec!["self", "oldSelf"];
     let mut unknown = BTreeSet::new();
     check(&expression, &mut scope, &mut unknown, 0)?;
@@ -237,18 +239,141 @@ const LIBRARIES: &[&str] =
 
 /// Functions of the evaluator, without the names of their libraries.
 const FUNCTIONS: &[&str] = &[
-    "abs", "add", "asApproximateFloat", "asInteger", "bitAnd", "bitNot", "bitOr", "bitShiftLeft", "bitShiftRight", "bitXor",
-    "byte", "bytes", "ceil", "charAt", "cidr", "compareTo", "contains", "containsCIDR", "containsIP", "date", "datetime",
-    "decode", "distinct", "dns1035Label", "dns1035LabelPrefix", "dns1123Label", "dns1123LabelPrefix", "dns1123Subdomain",
-    "dns1123SubdomainPrefix", "double", "duration", "dyn", "encode", "endsWith", "equivalent", "escapeKey", "family", "find",
-    "findAll", "first", "flatten", "floor", "format", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear",
-    "getEscapedPath", "getFullYear", "getHost", "getHostname", "getHours", "getMilliseconds", "getMinutes", "getMonth",
-    "getPort", "getQuery", "getScheme", "getSeconds", "greatest", "hasValue", "indexOf", "int", "intersects", "ip",
-    "isCIDR", "isCIDRv4", "isCIDRv6", "isCanonical", "isFinite", "isGlobalUnicast", "isGreaterThan", "isIP", "isIPv4",
-    "isIPv6", "isInf", "isInteger", "isLessThan", "isLinkLocalMulticast", "isLinkLocalUnicast", "isLoopback", "isNaN",
-    "isQuantity", "isSemver", "isSorted", "isURL", "isUnspecified", "join", "labelValue", "last", "lastIndexOf", "least",
-    "lowerAscii", "major", "masked", "matches", "max", "min", "minor", "named", "none", "of", "ofNonZeroValue", "or",
-    "orValue", "patch", "prefixLength", "qualifiedName", "quantity", "quote", "range", "replace", "reverse", "round",
-    "semver", "sign", "size", "slice", "sort", "split", "sqrt", "startsWith", "string", "sub", "substring", "sum",
-    "timestamp", "trim", "trunc", "type", "uint", "upperAscii", "uri", "url", "uuid", "validate", "value",
+    "abs",
+    "add",
+    "asApproximateFloat",
+    "asInteger",
+    "bitAnd",
+    "bitNot",
+    "bitOr",
+    "bitShiftLeft",
+    "bitShiftRight",
+    "bitXor",
+    "byte",
+    "bytes",
+    "ceil",
+    "charAt",
+    "cidr",
+    "compareTo",
+    "contains",
+    "containsCIDR",
+    "containsIP",
+    "date",
+    "datetime",
+    "decode",
+    "distinct",
+    "dns1035Label",
+    "dns1035LabelPrefix",
+    "dns1123Label",
+    "dns1123LabelPrefix",
+    "dns1123Subdomain",
+    "dns1123SubdomainPrefix",
+    "double",
+    "duration",
+    "dyn",
+    "encode",
+    "endsWith",
+    "equivalent",
+    "escapeKey",
+    "family",
+    "find",
+    "findAll",
+    "first",
+    "flatten",
+    "floor",
+    "format",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getEscapedPath",
+    "getFullYear",
+    "getHost",
+    "getHostname",
+    "getHours",
+    "getMilliseconds",
+    "getMinutes",
+    "getMonth",
+    "getPort",
+    "getQuery",
+    "getScheme",
+    "getSeconds",
+    "greatest",
+    "hasValue",
+    "indexOf",
+    "int",
+    "intersects",
+    "ip",
+    "isCIDR",
+    "isCIDRv4",
+    "isCIDRv6",
+    "isCanonical",
+    "isFinite",
+    "isGlobalUnicast",
+    "isGreaterThan",
+    "isIP",
+    "isIPv4",
+    "isIPv6",
+    "isInf",
+    "isInteger",
+    "isLessThan",
+    "isLinkLocalMulticast",
+    "isLinkLocalUnicast",
+    "isLoopback",
+    "isNaN",
+    "isQuantity",
+    "isSemver",
+    "isSorted",
+    "isURL",
+    "isUnspecified",
+    "join",
+    "labelValue",
+    "last",
+    "lastIndexOf",
+    "least",
+    "lowerAscii",
+    "major",
+    "masked",
+    "matches",
+    "max",
+    "min",
+    "minor",
+    "named",
+    "none",
+    "of",
+    "ofNonZeroValue",
+    "or",
+    "orValue",
+    "patch",
+    "prefixLength",
+    "qualifiedName",
+    "quantity",
+    "quote",
+    "range",
+    "replace",
+    "reverse",
+    "round",
+    "semver",
+    "sign",
+    "size",
+    "slice",
+    "sort",
+    "split",
+    "sqrt",
+    "startsWith",
+    "string",
+    "sub",
+    "substring",
+    "sum",
+    "timestamp",
+    "trim",
+    "trunc",
+    "type",
+    "uint",
+    "upperAscii",
+    "uri",
+    "url",
+    "uuid",
+    "validate",
+    "value",
 ];

@@ -7,8 +7,20 @@ use super::path::Path;
 use super::{ListType, Schema, Type, prune, validate};
 
 /// OpenAPI keywords that a CRD may not use.
-const NEVER: &[&str] =
-    &["$ref", "$schema", "definitions", "dependencies", "deprecated", "discriminator", "id", "patternProperties", "readOnly", "writeOnly", "xml", "additionalItems"];
+const NEVER: &[&str] = &[
+    "$ref",
+    "$schema",
+    "definitions",
+    "dependencies",
+    "deprecated",
+    "discriminator",
+    "id",
+    "patternProperties",
+    "readOnly",
+    "writeOnly",
+    "xml",
+    "additionalItems",
+];
 
 /// Keywords that describe structure, and so may not stand in `allOf`, `anyOf`, `oneOf` and `not`.
 const NOT_NESTED: &[&str] = &[
@@ -54,7 +66,11 @@ pub(super) fn required(path: &Path<'_>, detail: &str) -> FieldError {
 }
 
 pub(super) fn invalid(path: &Path<'_>, shown: &str, detail: &str) -> FieldError {
-    FieldError { path: path.to_string(), reason: FieldReason::Invalid, message: format!("Invalid value: {shown:?}: {detail}") }
+    FieldError {
+        path: path.to_string(),
+        reason: FieldReason::Invalid,
+        message: format!("Invalid value: {shown:?}: {detail}"),
+    }
 }
 
 /// Checks keywords of one node as it was written.
@@ -65,12 +81,18 @@ pub(super) fn check_keywords(node: &Map<String, Value>, place: Place, path: &Pat
         }
     }
     if node.get("uniqueItems").and_then(Value::as_bool) == Some(true) {
-        errors.push(forbidden(&path.field("uniqueItems"), "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"));
+        errors.push(forbidden(
+            &path.field("uniqueItems"),
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ));
     }
     if place.is_nested() {
         for key in NOT_NESTED {
             if node.get(*key).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false))) {
-                errors.push(forbidden(&path.field(key), "must not be set inside allOf, anyOf, oneOf or not to be structural"));
+                errors.push(forbidden(
+                    &path.field(key),
+                    "must not be set inside allOf, anyOf, oneOf or not to be structural",
+                ));
             }
         }
         if place == Place::Nested && node.get("type").is_some() {
@@ -82,7 +104,10 @@ pub(super) fn check_keywords(node: &Map<String, Value>, place: Place, path: &Pat
     }
     let filled = |key: &str| node.get(key).and_then(Value::as_object).is_some_and(|fields| !fields.is_empty());
     if filled("properties") && node.contains_key("additionalProperties") {
-        errors.push(forbidden(&path.field("additionalProperties"), "additionalProperties and properties are mutual exclusive"));
+        errors.push(forbidden(
+            &path.field("additionalProperties"),
+            "additionalProperties and properties are mutual exclusive",
+        ));
     }
     if node.get("items").is_some_and(Value::is_array) {
         errors.push(forbidden(&path.field("items"), "items must be a schema object and not an array"));
@@ -168,7 +193,10 @@ fn check_metadata(schema: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>
     }
     for (name, _) in &metadata.properties {
         if !matches!(name.as_ref(), "name" | "generateName") {
-            errors.push(forbidden(&path.field("properties").key("metadata").field("properties").key(name), "must not be specified: only metadata.name and metadata.generateName may be restricted"));
+            errors.push(forbidden(
+                &path.field("properties").key("metadata").field("properties").key(name),
+                "must not be specified: only metadata.name and metadata.generateName may be restricted",
+            ));
         }
     }
 }

@@ -17,7 +17,8 @@ fn with_spec(spec: Value) -> Schema {
 
 /// What is wrong with an object whose `spec` is the given value.
 fn errors_of(schema: &Schema, spec: &Value, old: Option<&Value>) -> Vec<String> {
-    let object = |spec: &Value| serde_json::json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": spec});
+    let object =
+        |spec: &Value| serde_json::json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": spec});
     let old = old.map(object);
     validate(schema, &object(spec), old.as_ref()).iter().map(ToString::to_string).collect()
 }

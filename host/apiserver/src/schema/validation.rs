@@ -18,15 +18,17 @@ pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldE
     let mut errors = Vec::new();
     node(schema, new, old, &Path::ROOT, &mut errors);
     if schema.has_rules {
-        let blocking =
-            |error: &FieldError| !matches!(error.reason, FieldReason::Invalid | FieldReason::NotSupported | FieldReason::Duplicate);
+        let blocking = |error: &FieldError| {
+            !matches!(error.reason, FieldReason::Invalid | FieldReason::NotSupported | FieldReason::Duplicate)
+        };
         if errors.iter().any(blocking) {
             errors.push(FieldError {
                 path: "<nil>".to_owned(),
                 reason: FieldReason::Invalid,
-                message: "Invalid value: \"null\": some validation rules were not checked because the object was invalid; \
+                message:
+                    "Invalid value: \"null\": some validation rules were not checked because the object was invalid; \
                           correct the existing errors to complete validation"
-                    .to_owned(),
+                        .to_owned(),
             });
         } else {
             cel::run(schema, new, old, &mut errors);
@@ -72,7 +74,13 @@ pub(super) fn node(schema: &Schema, new: &Value, old: Option<&Value>, path: &Pat
     }
 }
 
-fn object(schema: &Schema, fields: &Map<String, Value>, old: Option<&Value>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn object(
+    schema: &Schema,
+    fields: &Map<String, Value>,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     for name in &schema.required {
         let missing = fields.get(name.as_ref()).is_none_or(|value| schema.typed && value.is_null());
         if missing {
@@ -114,7 +122,9 @@ fn type_fits(ty: Type, value: &Value) -> bool {
 /// JSON has one kind of number: `3.0` is an integer.
 fn is_integer(value: &Value) -> bool {
     match value {
-        Value::Number(number) => number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|float| float.fract() == 0.0),
+        Value::Number(number) => {
+            number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|float| float.fract() == 0.0)
+        }
         _ => false,
     }
 }
@@ -139,7 +149,11 @@ fn wrong_type(schema: &Schema, value: &Value, path: &Path<'_>) -> FieldError {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    error(path, FieldReason::TypeInvalid, format_args!("\"{actual}\": {path} in body must be of type {expected}: \"{actual}\""))
+    error(
+        path,
+        FieldReason::TypeInvalid,
+        format_args!("\"{actual}\": {path} in body must be of type {expected}: \"{actual}\""),
+    )
 }
 
 fn check_format(format: &str, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -150,6 +164,10 @@ fn check_format(format: &str, value: &Value, path: &Path<'_>, errors: &mut Vec<F
     };
     if !fits {
         let shown = Shown(value);
-        errors.push(error(path, FieldReason::Invalid, format_args!("{shown}: {path} in body must be of type {format}: {shown}")));
+        errors.push(error(
+            path,
+            FieldReason::Invalid,
+            format_args!("{shown}: {path} in body must be of type {format}: {shown}"),
+        ));
     }
 }

@@ -52,7 +52,9 @@ impl LabelSelector {
         let number = |key: &str| label(key).and_then(|value| value.parse::<i64>().ok());
         self.requirements.iter().all(|requirement| match requirement {
             Requirement::In(key, values) => label(key).is_some_and(|found| values.iter().any(|value| value == found)),
-            Requirement::NotIn(key, values) => !label(key).is_some_and(|found| values.iter().any(|value| value == found)),
+            Requirement::NotIn(key, values) => {
+                !label(key).is_some_and(|found| values.iter().any(|value| value == found))
+            }
             Requirement::Exists(key) => label(key).is_some(),
             Requirement::Absent(key) => label(key).is_none(),
             Requirement::Greater(key, bound) => number(key).is_some_and(|found| found > *bound),

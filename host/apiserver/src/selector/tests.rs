@@ -42,7 +42,25 @@ fn label_selectors_select_as_their_requirements_say() {
 #[test]
 fn malformed_label_selectors_are_refused() {
     let long = "x".repeat(64);
-    for text in ["=", "a=b c", "a in", "a in b", "a in (b", "a,", ",a", "a>b", "-a=b", "a=b/", "/a", "a==(", "!", "!a=b", &long, "ä=b", "a in (b))"] {
+    for text in [
+        "=",
+        "a=b c",
+        "a in",
+        "a in b",
+        "a in (b",
+        "a,",
+        ",a",
+        "a>b",
+        "-a=b",
+        "a=b/",
+        "/a",
+        "a==(",
+        "!",
+        "!a=b",
+        &long,
+        "ä=b",
+        "a in (b))",
+    ] {
         assert!(LabelSelector::parse(text).is_err(), "{text:?}");
     }
 }

@@ -73,7 +73,9 @@ pub(super) fn columns(group: &str, version: &str, kind: &str) -> Vec<Column> {
             wide("Kernel-Version", |node, _| cell::or_unknown(node, "/status/nodeInfo/kernelVersion")),
             wide("Container-Runtime", |node, _| cell::or_unknown(node, "/status/nodeInfo/containerRuntimeVersion")),
         ],
-        ("coordination.k8s.io", "v1", "Lease") => vec![name, text("Holder", |lease, _| cell::at(lease, "/spec/holderIdentity")), age()],
+        ("coordination.k8s.io", "v1", "Lease") => {
+            vec![name, text("Holder", |lease, _| cell::at(lease, "/spec/holderIdentity")), age()]
+        }
         ("", "v1", "Service") => vec![
             name,
             text("Type", |service, _| cell::at(service, "/spec/type")),
@@ -103,7 +105,11 @@ pub(super) fn columns(group: &str, version: &str, kind: &str) -> Vec<Column> {
             age(),
         ],
         ("apps", "v1", "StatefulSet") => {
-            vec![name, text("Ready", |workload, _| cell::ratio(workload, "/status/readyReplicas", "/spec/replicas")), age()]
+            vec![
+                name,
+                text("Ready", |workload, _| cell::ratio(workload, "/status/readyReplicas", "/spec/replicas")),
+                age(),
+            ]
         }
         ("apps", "v1", "ReplicaSet") => vec![
             name,

@@ -60,7 +60,9 @@ impl Step {
                 usize::try_from(at).ok().and_then(|at| items.get(at)).into_iter().collect()
             }
             Step::All => children(value),
-            Step::Filter(path, condition) => children(value).into_iter().filter(|item| passes(item, path, condition.as_ref())).collect(),
+            Step::Filter(path, condition) => {
+                children(value).into_iter().filter(|item| passes(item, path, condition.as_ref())).collect()
+            }
         }
     }
 }

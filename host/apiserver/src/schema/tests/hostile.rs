@@ -39,7 +39,12 @@ fn an_object_nested_deeper_than_its_schema_is_cut() {
 
 #[test]
 fn costly_patterns_are_refused_or_run_in_linear_time() {
-    for pattern in ["(a{1000}){1000}", "((((((((((a{9}){9}){9}){9}){9}){9}){9}){9}){9}){9})", &"(".repeat(5000), &"a".repeat(20 << 10)] {
+    for pattern in [
+        "(a{1000}){1000}",
+        "((((((((((a{9}){9}){9}){9}){9}){9}){9}){9}){9}){9})",
+        &"(".repeat(5000),
+        &"a".repeat(20 << 10),
+    ] {
         let root = json!({"type": "object", "properties": {"spec": {"type": "string", "pattern": pattern}}});
         assert!(Schema::parse(&root).is_err(), "{}", &pattern[..20]);
     }
@@ -78,7 +83,8 @@ fn expressions_that_cannot_be_afforded_are_not_run() {
 
 #[test]
 fn a_reasonable_quadratic_rule_is_affordable() {
-    let schema = with_spec(json!({"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}},
+    let schema =
+        with_spec(json!({"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}},
         "x-kubernetes-validations": [{"rule": "self.all(x, self.exists_one(y, x.name == y.name))"}]}));
     let items: Value = (0..100).map(|index| json!({"name": format!("n{index}")})).collect();
     assert_eq!(errors_of(&schema, &items, None), Vec::<String>::new());

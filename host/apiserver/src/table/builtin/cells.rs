@@ -75,8 +75,14 @@ pub(super) fn labels(labels: Option<&Value>) -> Value {
 
 /// The core and the events group name the same things differently.
 pub(super) fn event_last_seen(event: &Value, now: i64) -> Value {
-    let pointers =
-        ["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp", "/eventTime", "/firstTimestamp", "/metadata/creationTimestamp"];
+    let pointers = [
+        "/series/lastObservedTime",
+        "/lastTimestamp",
+        "/deprecatedLastTimestamp",
+        "/eventTime",
+        "/firstTimestamp",
+        "/metadata/creationTimestamp",
+    ];
     since(event, &pointers, now)
 }
 
@@ -103,7 +109,9 @@ pub(super) fn event_subobject(event: &Value, _: i64) -> Value {
 }
 
 pub(super) fn event_source(event: &Value, _: i64) -> Value {
-    let component = text(event, "/source/component").or_else(|| text(event, "/reportingComponent")).or_else(|| text(event, "/reportingController"));
+    let component = text(event, "/source/component")
+        .or_else(|| text(event, "/reportingComponent"))
+        .or_else(|| text(event, "/reportingController"));
     let host = text(event, "/source/host").or_else(|| text(event, "/reportingInstance"));
     let parts: Vec<&str> = component.into_iter().chain(host).collect();
     json!(parts.join(", "))
@@ -121,7 +129,10 @@ pub(super) fn event_count(event: &Value, _: i64) -> Value {
 
 pub(super) fn node_status(node: &Value, _: i64) -> Value {
     let conditions = node.pointer("/status/conditions").and_then(Value::as_array);
-    let ready = conditions.into_iter().flatten().find(|condition| condition.get("type").and_then(Value::as_str) == Some("Ready"));
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition.get("type").and_then(Value::as_str) == Some("Ready"));
     let mut status = match ready.and_then(|condition| condition.get("status")).and_then(Value::as_str) {
         Some("True") => "Ready",
         Some(_) => "NotReady",
@@ -161,7 +172,8 @@ pub(super) fn service_external(service: &Value, _: i64) -> Value {
     if text(service, "/spec/type") == Some("ExternalName") {
         return at(service, "/spec/externalName");
     }
-    let ingress = list("/status/loadBalancer/ingress").filter_map(|point| text(point, "/ip").or_else(|| text(point, "/hostname")));
+    let ingress = list("/status/loadBalancer/ingress")
+        .filter_map(|point| text(point, "/ip").or_else(|| text(point, "/hostname")));
     let addresses: Vec<&str> = ingress.chain(list("/spec/externalIPs").filter_map(Value::as_str)).collect();
     json!(match (addresses.is_empty(), text(service, "/spec/type")) {
         (false, _) => addresses.join(","),

@@ -43,7 +43,8 @@ pub(super) fn status(pod: &Value, _: i64) -> Value {
     let unfinished = init.iter().enumerate().find(|(_, status)| {
         let done = status.pointer("/state/terminated/exitCode").and_then(Value::as_i64) == Some(0);
         // A sidecar has no end; it is through when it has started.
-        let started = status.get("started").and_then(Value::as_bool) == Some(true) && status.pointer("/state/running").is_some();
+        let started =
+            status.get("started").and_then(Value::as_bool) == Some(true) && status.pointer("/state/running").is_some();
         !done && !started
     });
     if let Some((index, container)) = unfinished {
@@ -60,9 +61,9 @@ pub(super) fn status(pod: &Value, _: i64) -> Value {
             }
         }
         if shown == "Completed" && running {
-            let ready = list(pod, "/status/conditions")
-                .iter()
-                .any(|condition| text(condition, "/type") == Some("Ready") && text(condition, "/status") == Some("True"));
+            let ready = list(pod, "/status/conditions").iter().any(|condition| {
+                text(condition, "/type") == Some("Ready") && text(condition, "/status") == Some("True")
+            });
             shown = if ready { "Running" } else { "NotReady" }.to_owned();
         }
     }
@@ -97,7 +98,9 @@ pub(super) fn gates(pod: &Value, _: i64) -> Value {
     let met = gates.iter().filter(|gate| {
         let wanted = text(gate, "/conditionType");
         let conditions = list(pod, "/status/conditions");
-        conditions.iter().any(|condition| text(condition, "/type") == wanted && text(condition, "/status") == Some("True"))
+        conditions
+            .iter()
+            .any(|condition| text(condition, "/type") == wanted && text(condition, "/status") == Some("True"))
     });
     json!(format!("{}/{}", met.count(), gates.len()))
 }
