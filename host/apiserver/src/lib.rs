@@ -1,1 +1,51 @@
 //! Embedded Kubernetes API server.
+//!
+//! One generic REST store over JSON serves every kind, built-in or from a CustomResourceDefinition:
+//!
+//! - [`Store`]: revisioned, durable, shared by any number of servers ("keyspaces"); see its module for the guarantees.
+//! - the registry: create, read, update, patch and delete with the rules of Kubernetes, steered by a catalog of resources
+//!   and a few strategies; lists and watches over the bytes that the store holds.
+//! - the handler: paths, content negotiation, authentication, authorisation, discovery, OpenAPI.
+//! - controllers: garbage collection, namespaces, custom-resource cleanup, expiry of events, signing of node certificates.
+//!
+//! [`Server::client`] is a `kube::Client` without a socket; [`Server::serve`] is the same server over TLS for everyone else.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use capwasm_apiserver::{Identity, Server, ServerConfig, Store};
+//!
+//! let store = Store::memory()?;
+//! let server = Server::start(store, ServerConfig::new("management")).await?;
+//! let client: kube::Client = server.client(Identity::admin("capwasm"));
+//! # Ok(()) }
+//! ```
+
+mod apply;
+mod builtin;
+mod catalog;
+mod config;
+mod controllers;
+mod crd;
+mod handler;
+mod identity;
+mod meta;
+mod openapi;
+pub mod pki;
+mod protobuf;
+mod registry;
+mod request;
+mod schema;
+mod selector;
+mod server;
+mod status;
+mod store;
+mod strategic;
+mod table;
+
+pub use config::{
+    Admission, AdmissionError, Authenticator, CertificateSigner, Clock, Converter, GroupKind, ServerConfig, SigningRequest,
+};
+pub use handler::Body;
+pub use identity::Identity;
+pub use server::{InProcess, Server, ServerError};
+pub use store::{Retention, Store, StoreError};

@@ -1,0 +1,238 @@
+//! What a server serves: built-in kinds and those of its CustomResourceDefinitions.
+//!
+//! A catalog is immutable and replaced as a whole when a CRD changes. Servers without CRDs share one, so a thousand idle
+//! servers hold one set of schemas.
+
+mod custom;
+mod native;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use crate::builtin;
+use crate::meta;
+use crate::schema::Schema;
+
+/// Where a scale subresource finds its numbers, as dotted paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scale {
+    pub spec_replicas: String,
+    pub status_replicas: String,
+    pub selector: Option<String>,
+}
+
+/// A schema, borrowed for ever (built-ins) or shared (CRDs).
+#[derive(Clone)]
+pub(crate) enum SchemaRef {
+    Native(&'static Schema),
+    Custom(Arc<Schema>),
+}
+
+impl std::ops::Deref for SchemaRef {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        match self {
+            Self::Native(schema) => schema,
+            Self::Custom(schema) => schema,
+        }
+    }
+}
+
+/// What kind of resource it is, where that changes how requests are handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Stored, of Kubernetes itself.
+    Native,
+    /// Answered on POST and never stored (reviews).
+    Virtual,
+    /// Of a CRD.
+    Custom,
+}
+
+/// One resource in one served version.
+#[derive(Clone)]
+pub(crate) struct Resource {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub list_kind: String,
+    pub plural: String,
+    pub singular: String,
+    pub short_names: Vec<String>,
+    pub categories: Vec<String>,
+    pub namespaced: bool,
+    pub origin: Origin,
+    pub status: bool,
+    pub scale: Option<Scale>,
+    /// Further subresources, such as `finalize`.
+    pub subresources: Vec<&'static str>,
+    /// Whether `metadata.generation` counts changes of the spec.
+    pub generation: bool,
+    /// `group/version` in which objects are stored. Another group when two groups show the same objects.
+    pub storage: String,
+    /// First part of its keys in the store.
+    pub store: String,
+    pub schema: Option<SchemaRef>,
+    /// Schema of the storage version.
+    pub storage_schema: Option<SchemaRef>,
+    /// `additionalPrinterColumns` of a CRD version.
+    pub columns: Option<Value>,
+    /// JSON paths that field selectors may use beside name and namespace; `None`: any.
+    pub selectable: Option<Vec<String>>,
+    /// Text of the `Warning` header when the version is deprecated.
+    pub deprecation: Option<String>,
+    /// Objects written before this revision were defaulted by an older schema: default them when they are read.
+    pub defaulted_since: u64,
+    /// Whether its CRD is being deleted.
+    pub terminating: bool,
+    /// Text with which objects begin that are stored in this version.
+    head: String,
+}
+
+impl Resource {
+    /// `group/version`.
+    pub fn api_version(&self) -> String {
+        meta::api_version(&self.group, &self.version)
+    }
+
+    pub fn is(&self, group: &str, plural: &str) -> bool {
+        self.group == group && self.plural == plural
+    }
+
+    pub fn custom(&self) -> bool {
+        self.origin == Origin::Custom
+    }
+
+    /// Whether stored bytes can be served as they are.
+    pub fn serves_verbatim(&self, data: &[u8], revision: u64) -> bool {
+        revision >= self.defaulted_since && data.starts_with(self.head.as_bytes())
+    }
+
+    fn finish(mut self) -> Arc<Self> {
+        self.head = format!("{{\"apiVersion\":\"{}\",", self.api_version());
+        Arc::new(self)
+    }
+
+    /// Verbs for discovery and authorisation.
+    pub fn verbs(&self) -> &'static [&'static str] {
+        match self.origin {
+            Origin::Virtual => &["create"],
+            _ => &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+        }
+    }
+}
+
+/// All resources of a server.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    /// By group, then version in order of preference, then plural.
+    groups: BTreeMap<String, Vec<(String, BTreeMap<String, Arc<Resource>>)>>,
+    kinds: HashMap<(String, String), Arc<Resource>>,
+    /// Changes whenever the catalog does; part of ETags.
+    pub stamp: u64,
+    /// Documents derived from the catalog, made when first asked for.
+    pub documents: parking_lot::Mutex<HashMap<String, bytes::Bytes>>,
+}
+
+impl Catalog {
+    /// The built-in kinds.
+    pub fn native() -> Arc<Self> {
+        static NATIVE: OnceLock<Arc<Catalog>> = OnceLock::new();
+        let build = || Arc::new(Self::of(builtin::kinds().iter().map(native::resource), 0));
+        Arc::clone(NATIVE.get_or_init(build))
+    }
+
+    /// The built-in kinds and those of the established CRDs; `stamp` is the newest CRD's revision.
+    pub fn with(crds: &[Value], stamp: u64) -> Arc<Self> {
+        if crds.is_empty() {
+            return Self::native();
+        }
+        let native = builtin::kinds().iter().map(native::resource);
+        Arc::new(Self::of(native.chain(crds.iter().flat_map(custom::resources)), stamp))
+    }
+
+    fn of(resources: impl Iterator<Item = Arc<Resource>>, stamp: u64) -> Self {
+        let mut catalog = Self { stamp, ..Self::default() };
+        for resource in resources {
+            let versions = catalog.groups.entry(resource.group.clone()).or_default();
+            let index = versions.iter().position(|(version, _)| *version == resource.version).unwrap_or_else(|| {
+                versions.push((resource.version.clone(), BTreeMap::new()));
+                versions.len() - 1
+            });
+            catalog.kinds.insert((resource.api_version(), resource.kind.clone()), Arc::clone(&resource));
+            versions[index].1.insert(resource.plural.clone(), resource);
+        }
+        for versions in catalog.groups.values_mut() {
+            versions.sort_by(|(a, _), (b, _)| version_rank(b).cmp(&version_rank(a)).then_with(|| a.cmp(b)));
+        }
+        catalog
+    }
+
+    /// A served resource.
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.version(group, version)?.get(plural)
+    }
+
+    /// A served kind, in this very version.
+    pub fn kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        self.kinds.get(&(api_version.to_owned(), kind.to_owned()))
+    }
+
+    /// The resource of a group in its most preferred version.
+    pub fn preferred(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.groups.get(group)?.iter().find_map(|(_, resources)| resources.get(plural))
+    }
+
+    /// The resources of one version of one group.
+    pub fn version(&self, group: &str, version: &str) -> Option<&BTreeMap<String, Arc<Resource>>> {
+        self.groups.get(group)?.iter().find(|(v, _)| v == version).map(|(_, resources)| resources)
+    }
+
+    /// Groups with their versions, most preferred first.
+    pub fn groups(&self) -> impl Iterator<Item = (&str, &[(String, BTreeMap<String, Arc<Resource>>)])> {
+        self.groups.iter().map(|(group, versions)| (group.as_str(), versions.as_slice()))
+    }
+
+    /// Every stored resource once, in its preferred version and group.
+    pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.groups.values().flat_map(|versions| {
+            versions.iter().enumerate().flat_map(move |(index, (_, resources))| {
+                let earlier = &versions[..index];
+                resources.values().filter(move |r| !earlier.iter().any(|(_, known)| known.contains_key(&r.plural)))
+            })
+        })
+        .filter(|resource| resource.origin != Origin::Virtual && meta::split_version(&resource.storage).0 == resource.group)
+    }
+}
+
+/// Order of preference of version names: GA before beta before alpha, higher numbers first, anything else last.
+pub(crate) fn version_rank(version: &str) -> (u8, u32, u32) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let major = rest[..digits].parse().ok()?;
+        match &rest[digits..] {
+            "" => Some((3, major, 0)),
+            tail => {
+                let (level, minor) = tail.strip_prefix("beta").map(|n| (2, n)).or_else(|| tail.strip_prefix("alpha").map(|n| (1, n)))?;
+                Some((level, major, minor.parse().ok()?))
+            }
+        }
+    };
+    parse().unwrap_or((0, 0, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_preferred_by_stability_then_number() {
+        let mut versions = ["v1alpha1", "v10", "v1beta2", "foo", "v2", "v1beta1", "v1"];
+        versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
+        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]);
+    }
+}

@@ -1,0 +1,187 @@
+//! What distinguishes one server from another.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::identity::Identity;
+
+/// How requests without a fixed identity are authenticated. Client certificates are the TLS configuration's business.
+#[derive(Clone, Debug)]
+pub struct Authenticator {
+    /// Whether bearer tokens of the form `abcdef.0123456789abcdef` are looked up among the Secrets of type
+    /// `bootstrap.kubernetes.io/token` in `kube-system`.
+    pub bootstrap_tokens: bool,
+    /// Fixed bearer tokens.
+    pub tokens: HashMap<String, Identity>,
+    /// Paths that may be read (GET) without authentication.
+    pub anonymous_paths: Vec<String>,
+}
+
+impl Default for Authenticator {
+    /// Certificates and bootstrap tokens; anonymous requests see the health endpoints only.
+    fn default() -> Self {
+        let anonymous_paths = ["/healthz", "/livez", "/readyz"].map(str::to_owned).to_vec();
+        Self { bootstrap_tokens: true, tokens: HashMap::new(), anonymous_paths }
+    }
+}
+
+impl Authenticator {
+    /// As the default, and `cluster-info` in `kube-public` is readable by everyone, as kubeadm's discovery needs it.
+    #[must_use]
+    pub fn with_cluster_info() -> Self {
+        let mut auth = Self::default();
+        auth.anonymous_paths.push("/api/v1/namespaces/kube-public/configmaps/cluster-info".to_owned());
+        auth.anonymous_paths.push("/version".to_owned());
+        auth
+    }
+}
+
+/// Group and kind of an API object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GroupKind {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+}
+
+impl GroupKind {
+    /// A group and a kind.
+    #[must_use]
+    pub fn new(group: &str, kind: &str) -> Self {
+        Self { group: group.to_owned(), kind: kind.to_owned() }
+    }
+}
+
+/// Why an admission hook refused an object.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct AdmissionError {
+    /// What the client is told.
+    pub message: String,
+}
+
+/// Computes the object to store from the new one (in the storage version, pruned and defaulted) and the stored one, `None`
+/// when it is created. Must be pure and idempotent: it runs again when a write is retried, and before schema validation.
+pub type Admission = Arc<dyn Fn(&Value, Option<&Value>) -> Result<Value, AdmissionError> + Send + Sync>;
+
+/// Converts whole objects between the served versions of a custom resource, for CRDs whose conversion strategy is not
+/// `None`. Metadata stays as it is except for annotations and labels.
+pub trait Converter: Send + Sync {
+    /// `object` in version `to` (`group/version`). `object.apiVersion` says which version it is in.
+    ///
+    /// # Errors
+    /// A sentence for the client when the object cannot be expressed in `to`.
+    fn convert(&self, object: Value, to: &str) -> Result<Value, String>;
+}
+
+/// What a CSR asks for.
+#[derive(Clone, Debug)]
+pub struct SigningRequest {
+    /// PEM of the PKCS#10 request.
+    pub csr_pem: String,
+    /// `spec.signerName`.
+    pub signer: String,
+    /// Who created the CSR object, with groups.
+    pub requester: Identity,
+    /// `spec.usages`.
+    pub usages: Vec<String>,
+}
+
+/// Approves and signs CertificateSigningRequests in place of kube-controller-manager.
+pub trait CertificateSigner: Send + Sync {
+    /// The signed chain as PEM; `None` leaves the CSR pending for somebody else.
+    ///
+    /// # Errors
+    /// A sentence that becomes the CSR's `Failed` condition.
+    fn sign(&self, request: &SigningRequest) -> Result<Option<String>, String>;
+}
+
+/// Where the time comes from.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>);
+
+impl Clock {
+    /// A clock that asks `now`.
+    pub fn new(now: impl Fn() -> jiff::Timestamp + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> jiff::Timestamp {
+        (self.0)()
+    }
+
+    /// The time as Kubernetes writes it: RFC 3339 with seconds.
+    #[must_use]
+    pub fn stamp(&self) -> String {
+        self.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new(jiff::Timestamp::now)
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+/// Configuration of one server. Make it with [`ServerConfig::new`] and change what differs.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Keyspace in the store, such as `management` or `cluster/<id>`.
+    pub keyspace: String,
+    /// `host:port` under which clients reach this server.
+    pub advertised: String,
+    /// What `/version` says, such as `v1.34.0`.
+    pub git_version: String,
+    /// Authentication of requests that come over TLS.
+    pub auth: Authenticator,
+    /// In-process defaulting and validation per kind, in this order.
+    pub admission: Vec<(GroupKind, Admission)>,
+    /// In-process version conversion per kind.
+    pub converters: Vec<(GroupKind, Arc<dyn Converter>)>,
+    /// When set, every namespace gets a ServiceAccount `default` and a ConfigMap `kube-root-ca.crt` with this PEM.
+    pub service_account_root_ca: Option<String>,
+    /// Signs CSRs of nodes.
+    pub signer: Option<Arc<dyn CertificateSigner>>,
+    /// How long Events are kept.
+    pub event_ttl: Duration,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl ServerConfig {
+    /// A server on `keyspace` with defaults for everything else.
+    #[must_use]
+    pub fn new(keyspace: impl Into<String>) -> Self {
+        Self {
+            keyspace: keyspace.into(),
+            advertised: "127.0.0.1:6443".to_owned(),
+            git_version: "v1.34.0".to_owned(),
+            auth: Authenticator::default(),
+            admission: Vec::new(),
+            converters: Vec::new(),
+            service_account_root_ca: None,
+            signer: None,
+            event_ttl: Duration::from_secs(3600),
+            clock: Clock::default(),
+        }
+    }
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConfig").field("keyspace", &self.keyspace).field("advertised", &self.advertised).finish_non_exhaustive()
+    }
+}

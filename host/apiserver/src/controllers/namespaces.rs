@@ -1,0 +1,99 @@
+//! Namespaces: what a new one gets, and how a deleted one is emptied.
+
+use serde_json::{Value, json};
+
+use crate::meta;
+use crate::registry::{DeleteOptions, ListRequest, Locator, NAMESPACE_FINALIZER, Part, Propagation, Registry, WriteOptions};
+use crate::status::ApiResult;
+
+const MANAGER: &str = "namespace-controller";
+
+pub(super) async fn reconcile(registry: &Registry, name: &str) -> ApiResult<()> {
+    let at = registry.locate("", "namespaces", "", name)?;
+    let Some(namespace) = registry.find(&at)? else { return Ok(()) };
+    if meta::deleting(&namespace) { empty(registry, &at, &namespace).await } else { furnish(registry, name).await }
+}
+
+/// The ServiceAccount and the CA bundle that clients expect everywhere.
+async fn furnish(registry: &Registry, name: &str) -> ApiResult<()> {
+    let Some(ca) = &registry.config.service_account_root_ca else { return Ok(()) };
+    let objects = [
+        ("serviceaccounts", json!({"metadata": {"name": "default"}})),
+        ("configmaps", json!({"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": ca}})),
+    ];
+    for (plural, object) in objects {
+        if registry.find(&registry.locate("", plural, name, meta::name(&object))?)?.is_some() {
+            continue;
+        }
+        let resource = registry.preferred("", plural)?;
+        match registry.create(&resource, name, object, &WriteOptions::internal(MANAGER)).await {
+            Err(error) if error.reason != "AlreadyExists" => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Deletes what is in the namespace, and lets it go when nothing is left. Each object that goes wakes this again.
+async fn empty(registry: &Registry, at: &Locator, namespace: &Value) -> ApiResult<()> {
+    let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
+    if !finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == NAMESPACE_FINALIZER)) {
+        return Ok(());
+    }
+    let catalog = registry.catalog();
+    let request = ListRequest { namespace: Some(at.name.clone()), ..ListRequest::default() };
+    let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+    let mut left = Vec::new();
+    for resource in catalog.stored().filter(|resource| resource.namespaced) {
+        registry.delete_collection(resource, &request, &options).await?;
+        let count = registry.list_now(resource, &request)?.items.len();
+        if count > 0 {
+            left.push(format!("{} has {count} resource instances", resource.store));
+        }
+    }
+    let internal = WriteOptions::internal(MANAGER);
+    let done = left.is_empty();
+    let now = registry.config.clock.stamp();
+    let conditions = conditions(namespace, &left, &now);
+    let edit = |live: Option<Value>| {
+        let mut object = live.ok_or_else(|| at.not_found())?;
+        object["status"]["conditions"] = conditions.clone();
+        Ok(object.into())
+    };
+    if !done {
+        return gone_is_fine(registry.update(at, Part::Status, &internal, edit).await.map(drop));
+    }
+    let release = |live: Option<Value>| {
+        let mut object = live.ok_or_else(|| at.not_found())?;
+        if let Some(finalizers) = object.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut) {
+            finalizers.retain(|finalizer| finalizer != NAMESPACE_FINALIZER);
+        }
+        Ok(object.into())
+    };
+    gone_is_fine(registry.update(at, Part::Finalize, &internal, release).await.map(drop))
+}
+
+fn gone_is_fine(result: ApiResult<()>) -> ApiResult<()> {
+    match result {
+        Err(error) if error.code == 404 => Ok(()),
+        other => other,
+    }
+}
+
+/// The conditions that tell a user why a namespace is still there.
+fn conditions(namespace: &Value, left: &[String], now: &str) -> Value {
+    let known = namespace.pointer("/status/conditions").and_then(Value::as_array);
+    let condition = |kind: &str, holds: bool, reason: &str, message: &str| {
+        let status = if holds { "True" } else { "False" };
+        let before = known.into_iter().flatten().find(|c| c["type"] == kind && c["status"] == status);
+        let since = before.map_or_else(|| json!(now), |c| c["lastTransitionTime"].clone());
+        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since})
+    };
+    let remaining = !left.is_empty();
+    let some = format!("Some resources are remaining: {}", left.join(", "));
+    let (reason, message) = if remaining { ("SomeResourcesRemain", some.as_str()) } else { ("ContentRemoved", "All content successfully removed") };
+    json!([
+        condition("NamespaceDeletionContentFailure", false, "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+        condition("NamespaceContentRemaining", remaining, reason, message),
+    ])
+}

@@ -1,0 +1,18 @@
+//! From an HTTP request to the registry and back.
+
+mod authentication;
+mod authorization;
+mod body;
+mod decode;
+mod discovery;
+mod dispatch;
+mod negotiation;
+mod openapi;
+mod read;
+mod reviews;
+mod stream;
+mod write;
+
+pub(crate) use authentication::authenticate;
+pub use body::Body;
+pub(crate) use dispatch::{Call, handle, refuse};

@@ -1,0 +1,295 @@
+//! Certificates of a server: its own CA, a serving certificate, client certificates, and signing for nodes.
+//!
+//! Keys are ECDSA P-256. Files are only readable by their owner. [`ensure`] may be called at every start: it keeps what is
+//! there and still fits.
+
+mod files;
+mod signer;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rustls::RootCertStore;
+use rustls::server::WebPkiClientVerifier;
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+
+pub use signer::NodeSigner;
+
+/// Years that a CA lasts.
+const CA_YEARS: i16 = 10;
+/// Years that every other certificate lasts.
+const LEAF_YEARS: i16 = 1;
+/// A serving certificate is renewed at a start within this many days of its end.
+const RENEW_DAYS: i64 = 90;
+
+/// Why certificates could not be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    /// A file could not be read or written.
+    #[error("unable to {act} {path}")]
+    File {
+        /// What was being done.
+        act: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A certificate could not be made or read.
+    #[error("unable to make or read a certificate")]
+    Certificate(#[from] rcgen::Error),
+    /// A PEM text holds no usable certificate or key.
+    #[error("unable to read PEM: {0}")]
+    Pem(String),
+    /// The TLS library refuses what it was given.
+    #[error("unable to configure TLS")]
+    Tls(#[from] rustls::Error),
+    /// The verifier of client certificates refuses the CA.
+    #[error("unable to verify clients with this CA")]
+    Verifier(#[from] rustls::server::VerifierBuilderError),
+}
+
+/// A certificate and its key as PEM.
+#[derive(Clone)]
+pub struct CertifiedPem {
+    /// Certificate chain.
+    pub certificate: String,
+    /// Private key, PKCS#8.
+    pub key: String,
+}
+
+impl std::fmt::Debug for CertifiedPem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CertifiedPem")
+    }
+}
+
+/// The certificates of one server.
+#[derive(Debug)]
+pub struct ServerPki {
+    ca: CertifiedPem,
+    server: CertifiedPem,
+    tls: Arc<rustls::ServerConfig>,
+}
+
+/// Makes or loads `ca.crt`, `ca.key`, `server.crt` and `server.key` in `dir`. The serving certificate is for `names` (DNS names
+/// or addresses) and is renewed when they change or it is about to end.
+///
+/// # Errors
+/// When files cannot be read or written, or hold something else.
+pub fn ensure(dir: &Path, names: &[String]) -> Result<ServerPki, PkiError> {
+    files::private_dir(dir)?;
+    let ca = match files::read_pair(dir, "ca")? {
+        Some(ca) => ca,
+        None => {
+            let ca = new_ca("capwasm-ca")?;
+            files::write_pair(dir, "ca", &ca)?;
+            ca
+        }
+    };
+    let server = match files::read_pair(dir, "server")? {
+        Some(server) if fits(&server.certificate, &ca.certificate, names) => server,
+        _ => {
+            let server = issue(&ca, "kube-apiserver", &[], names, ExtendedKeyUsagePurpose::ServerAuth)?;
+            files::write_pair(dir, "server", &server)?;
+            server
+        }
+    };
+    let tls = tls_from_pem(&server.certificate, &server.key, &ca.certificate)?;
+    Ok(ServerPki { ca, server, tls })
+}
+
+impl ServerPki {
+    /// TLS configuration that asks for client certificates of this CA.
+    #[must_use]
+    pub fn tls(&self) -> Arc<rustls::ServerConfig> {
+        Arc::clone(&self.tls)
+    }
+
+    /// The CA's certificate.
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        &self.ca.certificate
+    }
+
+    /// The serving certificate.
+    #[must_use]
+    pub fn server_pem(&self) -> &str {
+        &self.server.certificate
+    }
+
+    /// A client certificate for a user in groups.
+    ///
+    /// # Errors
+    /// When the certificate cannot be made.
+    pub fn client(&self, user: &str, groups: &[&str]) -> Result<CertifiedPem, PkiError> {
+        issue(&self.ca, user, groups, &[], ExtendedKeyUsagePurpose::ClientAuth)
+    }
+
+    /// A kubeconfig (YAML) for an administrator, with a fresh client certificate.
+    ///
+    /// # Errors
+    /// When the certificate cannot be made.
+    pub fn admin_kubeconfig(&self, server_url: &str) -> Result<String, PkiError> {
+        let admin = self.client("capwasm-admin", &[crate::identity::MASTERS])?;
+        Ok(kubeconfig("capwasm", server_url, &self.ca.certificate, &admin))
+    }
+
+    /// Signs client certificates of nodes with this CA.
+    ///
+    /// # Errors
+    /// When the CA cannot be read.
+    pub fn signer(&self) -> Result<NodeSigner, PkiError> {
+        NodeSigner::from_pem(&self.ca.certificate, &self.ca.key)
+    }
+}
+
+/// A kubeconfig with one cluster, user and context, all named `name`.
+#[must_use]
+pub fn kubeconfig(name: &str, server_url: &str, ca_pem: &str, user: &CertifiedPem) -> String {
+    let encode = |pem: &str| STANDARD.encode(pem);
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: {name}\nclusters:\n- name: {name}\n  cluster:\n    server: {server_url}\n    \
+         certificate-authority-data: {}\ncontexts:\n- name: {name}\n  context:\n    cluster: {name}\n    user: {name}\nusers:\n- name: {name}\n  \
+         user:\n    client-certificate-data: {}\n    client-key-data: {}\n",
+        encode(ca_pem),
+        encode(&user.certificate),
+        encode(&user.key)
+    )
+}
+
+/// Writes a file that only its owner may read, replacing it at once.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_private(path: &Path, text: &str) -> Result<(), PkiError> {
+    files::write(path, text)
+}
+
+/// TLS configuration from PEM texts: HTTP/2 and HTTP/1.1, client certificates of `client_ca` accepted but not required (other
+/// clients bring tokens).
+///
+/// # Errors
+/// When a text holds no certificate or key, or they do not belong together.
+pub fn tls_from_pem(server_cert: &str, server_key: &str, client_ca: &str) -> Result<Arc<rustls::ServerConfig>, PkiError> {
+    let certificates = |pem: &str| -> Result<Vec<CertificateDer<'static>>, PkiError> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+        chain.map_err(|error| PkiError::Pem(error.to_string())).and_then(|chain| {
+            if chain.is_empty() { Err(PkiError::Pem("no certificate".to_owned())) } else { Ok(chain) }
+        })
+    };
+    let key = PrivateKeyDer::from_pem_slice(server_key.as_bytes()).map_err(|error| PkiError::Pem(error.to_string()))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(client_ca)? {
+        roots.add(certificate)?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).allow_unauthenticated().build()?;
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(certificates(server_cert)?, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Sets the time that a certificate is valid: from yesterday (clocks differ) for `years`.
+fn valid(params: &mut CertificateParams, years: i16) {
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    // Months and days of a calendar date are positive and fit.
+    let convert = |date: jiff::civil::Date| rcgen::date_time_ymd(i32::from(date.year()), date.month().unsigned_abs(), date.day().unsigned_abs().min(28));
+    params.not_before = convert(today.yesterday().unwrap_or(today));
+    params.not_after = convert(today.with().year(today.year() + years).day(1).build().unwrap_or(today));
+}
+
+fn new_ca(name: &str) -> Result<CertifiedPem, PkiError> {
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::default();
+    valid(&mut params, CA_YEARS);
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let certificate = params.self_signed(&key)?;
+    Ok(CertifiedPem { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+fn issue(ca: &CertifiedPem, user: &str, groups: &[&str], names: &[String], usage: ExtendedKeyUsagePurpose) -> Result<CertifiedPem, PkiError> {
+    let issuer = Issuer::from_ca_cert_pem(&ca.certificate, KeyPair::from_pem(&ca.key)?)?;
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::new(names.to_vec())?;
+    valid(&mut params, LEAF_YEARS);
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, user);
+    for group in groups {
+        params.distinguished_name.push(DnType::OrganizationName, *group);
+    }
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
+    params.extended_key_usages = vec![usage];
+    params.use_authority_key_identifier_extension = true;
+    let certificate = params.signed_by(&key, &issuer)?;
+    Ok(CertifiedPem { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+/// Whether a serving certificate is of this CA, for exactly these names, and not about to end.
+fn fits(certificate: &str, ca: &str, names: &[String]) -> bool {
+    let check = || {
+        let (leaf, ca) = (CertificateDer::from_pem_slice(certificate.as_bytes()).ok()?, CertificateDer::from_pem_slice(ca.as_bytes()).ok()?);
+        let (_, leaf) = x509_parser::parse_x509_certificate(&leaf).ok()?;
+        let (_, ca) = x509_parser::parse_x509_certificate(&ca).ok()?;
+        leaf.verify_signature(Some(ca.public_key())).ok()?;
+        let renew = jiff::Timestamp::now().as_second() + RENEW_DAYS * 86_400;
+        let present: BTreeSet<String> = leaf.subject_alternative_name().ok()??.value.general_names.iter().filter_map(name).collect();
+        let wanted: BTreeSet<String> = names.iter().cloned().collect();
+        Some(leaf.validity().not_after.timestamp() > renew && present == wanted)
+    };
+    check().unwrap_or(false)
+}
+
+fn name(name: &x509_parser::extensions::GeneralName<'_>) -> Option<String> {
+    use x509_parser::extensions::GeneralName;
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => match bytes.len() {
+            4 => Some(std::net::Ipv4Addr::from(<[u8; 4]>::try_from(*bytes).ok()?).to_string()),
+            _ => Some(std::net::Ipv6Addr::from(<[u8; 16]>::try_from(*bytes).ok()?).to_string()),
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_second_start_keeps_the_certificates_and_new_names_renew_only_the_servers() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let first = ensure(dir.path(), &names(&["localhost", "127.0.0.1", "::1"])).unwrap();
+        let again = ensure(dir.path(), &names(&["::1", "localhost", "127.0.0.1"])).unwrap();
+        assert_eq!(first.server_pem(), again.server_pem());
+        let renamed = ensure(dir.path(), &names(&["localhost", "10.0.0.1"])).unwrap();
+        assert_ne!(first.server_pem(), renamed.server_pem());
+        assert_eq!(first.ca_pem(), renamed.ca_pem());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn keys_are_readable_by_their_owner_only() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        ensure(dir.path(), &["localhost".to_owned()]).unwrap();
+        for name in ["ca.crt", "ca.key", "server.crt", "server.key"] {
+            let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The generic REST store: every kind goes through the same create, read, update and delete, steered by its
+//! [`Resource`] and by the few rules in [`strategy`](self) that are a kind's own.
+//!
+//! Writes are decided on a stored version and committed only if that is still the newest; otherwise they are decided
+//! again. All rules work on the storage version; other served versions are converted at the door.
+
+mod conversion;
+mod create;
+mod delete;
+mod events;
+mod fields;
+mod list;
+mod naming;
+mod options;
+mod pipeline;
+mod scale;
+mod strategy;
+mod update;
+mod watch;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::RwLock;
+use serde_json::Value;
+
+use crate::catalog::{Catalog, Resource};
+use crate::config::ServerConfig;
+use crate::meta;
+use crate::status::{ApiError, ApiResult};
+use crate::store::{Key, Keyspace, Record, Store};
+
+pub(crate) use conversion::Conversion;
+pub(crate) use delete::{DeleteOptions, Deleted, FOREGROUND, ORPHAN, Propagation};
+pub(crate) use fields::Filter;
+pub(crate) use list::{ListRequest, Page};
+pub(crate) use options::{FieldValidation, WriteOptions};
+pub(crate) use pipeline::invalid_field;
+pub(crate) use scale::selector_text;
+pub(crate) use strategy::NAMESPACE_FINALIZER;
+pub(crate) use update::{Edited, Part};
+pub(crate) use watch::{Change, WatchRequest, WatchStep, Watching};
+
+/// An object by resource and name.
+#[derive(Clone)]
+pub(crate) struct Locator {
+    pub resource: Arc<Resource>,
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    pub name: String,
+}
+
+impl Locator {
+    pub fn new(resource: &Arc<Resource>, namespace: &str, name: &str) -> Self {
+        Self { resource: Arc::clone(resource), namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    pub fn key(&self) -> Key {
+        Key::new(&self.resource.store, &self.namespace, &self.name)
+    }
+
+    pub fn not_found(&self) -> ApiError {
+        ApiError::not_found(&self.resource.group, &self.resource.plural, &self.name)
+    }
+
+    fn modified(&self) -> ApiError {
+        ApiError::modified(&self.resource.group, &self.resource.plural, &self.name)
+    }
+}
+
+/// What a write left behind.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    /// The object in the version that was asked for.
+    pub data: Bytes,
+    pub created: bool,
+    /// Texts for `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+/// The objects of one server.
+pub(crate) struct Registry {
+    pub store: Arc<Store>,
+    pub keyspace: Arc<Keyspace>,
+    pub config: ServerConfig,
+    pub conversion: Arc<Conversion>,
+    catalog: RwLock<Arc<Catalog>>,
+}
+
+impl Registry {
+    pub fn new(store: Arc<Store>, config: ServerConfig) -> ApiResult<Self> {
+        let keyspace = store.keyspace(&config.keyspace);
+        let conversion = Arc::new(Conversion::new(&config.converters));
+        let registry = Self { store, keyspace, config, conversion, catalog: RwLock::new(Catalog::native()) };
+        registry.reload_catalog()?;
+        Ok(registry)
+    }
+
+    /// What is served now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read())
+    }
+
+    /// Builds the catalog anew from the stored CRDs. Called after every write to one, before the writer is answered, so
+    /// that a kind is served from the moment its CRD was accepted.
+    pub(crate) fn reload_catalog(&self) -> ApiResult<()> {
+        // Under the lock, so that the newest state wins when two CRDs change at once.
+        let mut catalog = self.catalog.write();
+        let prefix = Key::prefix("customresourcedefinitions.apiextensions.k8s.io", None);
+        let (mut crds, mut stamp) = (Vec::new(), 0);
+        self.store.read(&self.keyspace, |view| {
+            view.walk(&prefix, None, None, &mut |record| {
+                stamp = stamp.max(record.revision);
+                crds.push(record.data);
+                true
+            })
+        })?;
+        let crds = crds.iter().map(|data| parse(data)).collect::<ApiResult<Vec<_>>>()?;
+        *catalog = Catalog::with(&crds, stamp);
+        Ok(())
+    }
+
+    /// The stored version of an object.
+    pub fn read(&self, key: &Key) -> ApiResult<Option<Record>> {
+        Ok(self.store.read(&self.keyspace, |view| view.get(key))?)
+    }
+
+    /// An object as clients see it.
+    pub fn get(&self, at: &Locator) -> ApiResult<Bytes> {
+        let record = self.read(&at.key())?.ok_or_else(|| at.not_found())?;
+        self.show(&at.resource, &record.data, record.revision)
+    }
+
+    /// An object as JSON, `None` if there is none.
+    pub fn find(&self, at: &Locator) -> ApiResult<Option<Value>> {
+        let Some(record) = self.read(&at.key())? else { return Ok(None) };
+        Ok(Some(self.decode(&at.resource, &record.data)?))
+    }
+
+    fn show(&self, resource: &Resource, data: &Bytes, revision: u64) -> ApiResult<Bytes> {
+        self.conversion.show(resource, data, revision)
+    }
+
+    fn decode(&self, resource: &Resource, data: &[u8]) -> ApiResult<Value> {
+        self.conversion.decode(resource, data)
+    }
+
+    /// The resource in its most preferred version.
+    pub fn preferred(&self, group: &str, plural: &str) -> ApiResult<Arc<Resource>> {
+        self.catalog().preferred(group, plural).cloned().ok_or_else(ApiError::no_such_path)
+    }
+
+    /// A locator in the preferred version, for the server's own use.
+    pub fn locate(&self, group: &str, plural: &str, namespace: &str, name: &str) -> ApiResult<Locator> {
+        Ok(Locator::new(&self.preferred(group, plural)?, namespace, name))
+    }
+
+    fn stamp(&self) -> String {
+        self.config.clock.stamp()
+    }
+}
+
+/// Stored bytes as JSON. They were written by this server, so a failure means a damaged database.
+pub(crate) fn parse(data: &[u8]) -> ApiResult<Value> {
+    serde_json::from_slice(data).map_err(|error| ApiError::internal(format!("a stored object is unreadable: {error}")))
+}
+
+/// JSON text of a value.
+pub(crate) fn to_bytes(value: &Value) -> Bytes {
+    value.to_string().into()
+}
+
+/// Whether two objects are the same but for the revision.
+fn same(a: &Value, b: &Value) -> bool {
+    let strip = |object: &Value| {
+        let mut object = object.clone();
+        meta::remove(&mut object, "resourceVersion");
+        object
+    };
+    a == b || strip(a) == strip(b)
+}

@@ -1,0 +1,156 @@
+//! Creation.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Locator, Registry, WriteOptions, Written, naming, pipeline, strategy};
+use crate::apply;
+use crate::catalog::Resource;
+use crate::meta;
+use crate::status::{ApiError, ApiResult, Cause};
+use crate::store::{Change, Encoded, StoreError};
+
+/// Names that are tried for one `generateName`.
+const TRIES: usize = 8;
+
+impl Registry {
+    /// Creates an object from a request body.
+    pub async fn create(&self, resource: &Arc<Resource>, namespace: &str, object: Value, options: &WriteOptions) -> ApiResult<Written> {
+        let base = meta::text(&object, "generateName").to_owned();
+        let given = meta::name(&object).to_owned();
+        if given.is_empty() && base.is_empty() {
+            let at = Locator::new(resource, namespace, "");
+            return Err(pipeline::invalid_field(&at, "FieldValueRequired", "metadata.name", "Required value: name or generateName is required"));
+        }
+        let tries = if given.is_empty() { TRIES } else { 1 };
+        let mut tried = 0;
+        loop {
+            let name = if given.is_empty() { naming::generate(&base) } else { given.clone() };
+            let at = Locator::new(resource, namespace, &name);
+            let mut warnings = Vec::new();
+            let incoming = self.incoming(&at, object.clone(), options, &mut warnings)?;
+            tried += 1;
+            match self.insert(&at, incoming, options, false).await {
+                Ok(mut written) => {
+                    written.warnings.extend(warnings);
+                    return Ok(written);
+                }
+                Err(error) if error.reason == "AlreadyExists" && tried < tries => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Stores a new object that is in the storage version. `tracked`: its field ownership is settled already.
+    pub(super) async fn insert(&self, at: &Locator, mut object: Value, options: &WriteOptions, tracked: bool) -> ApiResult<Written> {
+        let resource = &at.resource;
+        if !meta::text(&object, "resourceVersion").is_empty() {
+            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        if resource.namespaced && !options.internal {
+            self.check_namespace(at)?;
+        }
+        if resource.terminating {
+            let message = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::new(405, "MethodNotAllowed", message));
+        }
+        // What exists is told before what is wrong with the new object, as upstream's storage has it for generated names only;
+        // the common case saves a full validation.
+        if self.read(&at.key())?.is_some() {
+            return Err(ApiError::already_exists(&resource.group, &resource.plural, &at.name));
+        }
+        for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+            meta::remove(&mut object, field);
+        }
+        meta::set(&mut object, "name", json!(at.name));
+        meta::set(&mut object, "uid", json!(naming::uid()));
+        meta::set(&mut object, "creationTimestamp", json!(self.stamp()));
+        if resource.generation {
+            meta::set(&mut object, "generation", json!(1));
+        }
+        if resource.status
+            && let Some(root) = object.as_object_mut()
+        {
+            root.remove("status");
+        }
+        strategy::prepare_create(at, &mut object, options);
+        let mut object = self.admit(at, object, None)?;
+        strategy::prepare(self, at, &mut object, None);
+        check_metadata(at, &object)?;
+        self.validate(at, &object, None)?;
+        strategy::validate(at, &object, None)?;
+        if !tracked {
+            let schema = resource.storage_schema.as_deref();
+            apply::update(None, &mut object, schema, &options.manager, None, &self.stamp());
+        }
+        let encoded = Encoded::of(&object);
+        let (data, revision) = if options.dry_run {
+            // A dry run has no revision; clients see the object without one.
+            (super::to_bytes(&object), u64::MAX)
+        } else {
+            let change = Change { key: at.key(), expected: None, previous: None, value: encoded, delete: false };
+            match self.store.write(&self.keyspace, change).await {
+                Ok(event) => (event.data.clone(), event.revision),
+                Err(StoreError::Conflict { .. }) => return Err(ApiError::already_exists(&resource.group, &resource.plural, &at.name)),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        self.written(resource)?;
+        Ok(Written { data: self.show(resource, &data, revision)?, created: true, warnings: Vec::new() })
+    }
+
+    /// To be called after a write to `resource`.
+    pub(super) fn written(&self, resource: &Resource) -> ApiResult<()> {
+        if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+            self.reload_catalog()?;
+        }
+        Ok(())
+    }
+
+    /// The namespace must be there and alive.
+    fn check_namespace(&self, at: &Locator) -> ApiResult<()> {
+        let namespace = self.locate("", "namespaces", "", &at.namespace)?;
+        let Some(found) = self.find(&namespace)? else { return Err(namespace.not_found()) };
+        if meta::deleting(&found) {
+            let why = format!("unable to create new content in namespace {} because it is being terminated", at.namespace);
+            let qualified = &at.resource.store;
+            let error = ApiError::forbidden(format!("{qualified} \"{}\" is forbidden: {why}", at.name));
+            let message = format!("namespace {} is being terminated", at.namespace);
+            return Err(error.about(&at.resource.group, &at.resource.plural, &at.name).cause("NamespaceTerminating", message, "metadata.namespace"));
+        }
+        Ok(())
+    }
+}
+
+/// Rules for `metadata` that hold for every kind.
+pub(super) fn check_metadata(at: &Locator, object: &Value) -> ApiResult<()> {
+    let mut causes: Vec<Cause> = naming::check(&at.resource, &at.name).into_iter().collect();
+    let mut wrong = |field: String, message: String| causes.push(Cause { reason: "FieldValueInvalid".into(), message, field });
+    for map in ["labels", "annotations"] {
+        for (key, value) in meta::field(object, map).as_object().into_iter().flatten() {
+            if !value.is_string() {
+                wrong(format!("metadata.{map}"), format!("Invalid value: {value}: the value of {key} must be a string"));
+            }
+        }
+    }
+    for finalizer in meta::finalizers(object) {
+        if finalizer.is_empty() || finalizer.contains(char::is_whitespace) {
+            wrong("metadata.finalizers".to_owned(), format!("Invalid value: \"{finalizer}\": name part must be non-empty"));
+        }
+    }
+    let owners = meta::owners(object);
+    for (index, owner) in owners.iter().enumerate() {
+        for (field, value) in [("apiVersion", &owner.api_version), ("kind", &owner.kind), ("name", &owner.name), ("uid", &owner.uid)] {
+            if value.is_empty() {
+                wrong(format!("metadata.ownerReferences[{index}].{field}"), format!("Invalid value: \"\": {field} must not be empty"));
+            }
+        }
+    }
+    let controllers = meta::field(object, "ownerReferences").as_array().into_iter().flatten().filter(|o| o["controller"] == true).count();
+    if controllers > 1 {
+        let message = "Invalid value: Only one reference can have Controller set to true".to_owned();
+        wrong("metadata.ownerReferences".to_owned(), message);
+    }
+    if causes.is_empty() { Ok(()) } else { Err(pipeline::invalid(at, causes)) }
+}

@@ -1,0 +1,109 @@
+//! What every write passes through between the client's object and the stored one.
+
+use serde_json::Value;
+
+use super::{FieldValidation, Locator, Registry, WriteOptions};
+use crate::config::GroupKind;
+use crate::meta;
+use crate::schema::{self, FieldError};
+use crate::status::{ApiError, ApiResult, Cause};
+
+impl Registry {
+    /// Checks shape and version of an incoming object, drops what the schema does not know, and converts it to the storage
+    /// version. Warnings are for the client.
+    pub(super) fn incoming(&self, at: &Locator, mut object: Value, options: &WriteOptions, warnings: &mut Vec<String>) -> ApiResult<Value> {
+        let resource = &at.resource;
+        check_shape(at, &mut object)?;
+        if let Some(schema) = &resource.schema {
+            let unknown = schema::prune(schema, &mut object);
+            if !unknown.is_empty() {
+                let texts = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+                match options.validation {
+                    FieldValidation::Ignore => {}
+                    FieldValidation::Warn => warnings.extend(texts),
+                    FieldValidation::Strict => {
+                        let all = texts.collect::<Vec<_>>().join(", ");
+                        return Err(ApiError::bad_request(format!("strict decoding error: {all}")));
+                    }
+                }
+            }
+        }
+        self.conversion.convert(resource, object, &resource.storage)
+    }
+
+    /// Fills in defaults and runs the admission hooks of the kind.
+    pub(super) fn admit(&self, at: &Locator, mut object: Value, old: Option<&Value>) -> ApiResult<Value> {
+        let resource = &at.resource;
+        if let Some(schema) = &resource.storage_schema {
+            schema::default(schema, &mut object);
+        }
+        let kind = GroupKind::new(&resource.group, &resource.kind);
+        for (_, hook) in self.config.admission.iter().filter(|(known, _)| *known == kind) {
+            object = hook(&object, old).map_err(|denied| {
+                let message = format!("admission webhook \"{}.in-process\" denied the request: {denied}", resource.singular);
+                ApiError::forbidden(message).about(&resource.group, &resource.kind, &at.name)
+            })?;
+        }
+        Ok(object)
+    }
+
+    /// Validates against the schema of the storage version.
+    pub(super) fn validate(&self, at: &Locator, object: &Value, old: Option<&Value>) -> ApiResult<()> {
+        let Some(schema) = &at.resource.storage_schema else { return Ok(()) };
+        let errors = schema::validate(schema, object, old);
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(invalid(at, errors.into_iter().map(cause).collect()))
+    }
+}
+
+fn cause(error: FieldError) -> Cause {
+    Cause { reason: error.reason.as_str().to_owned(), message: error.message, field: error.path }
+}
+
+/// An `Invalid` error about the object at `at`.
+pub(super) fn invalid(at: &Locator, causes: Vec<Cause>) -> ApiError {
+    ApiError::invalid(&at.resource.group, &at.resource.kind, &at.name, causes)
+}
+
+/// An `Invalid` error about one field.
+pub(crate) fn invalid_field(at: &Locator, reason: &str, field: &str, message: impl Into<String>) -> ApiError {
+    invalid(at, vec![Cause { reason: reason.to_owned(), message: message.into(), field: field.to_owned() }])
+}
+
+/// The body must be an object of the kind and namespace that the path names; what it leaves out is filled in.
+fn check_shape(at: &Locator, object: &mut Value) -> ApiResult<()> {
+    let (kind, version) = (at.resource.kind.as_str(), at.resource.api_version());
+    let Some(root) = object.as_object_mut() else {
+        return Err(ApiError::bad_request("the request body must be a JSON object"));
+    };
+    for (field, expected) in [("kind", kind), ("apiVersion", version.as_str())] {
+        match root.get(field).and_then(Value::as_str).unwrap_or_default() {
+            "" => {
+                root.insert(field.to_owned(), Value::from(expected));
+            }
+            given if given == expected => {}
+            given => {
+                let message = format!("the {field} in the data ({given}) does not match the expected {field} ({expected})");
+                return Err(ApiError::bad_request(message));
+            }
+        }
+    }
+    if root.get("metadata").is_some_and(|metadata| !metadata.is_object() && !metadata.is_null()) {
+        return Err(ApiError::bad_request("metadata must be an object"));
+    }
+    if at.resource.namespaced {
+        match meta::namespace(object) {
+            "" => meta::set(object, "namespace", Value::from(at.namespace.as_str())),
+            given if given == at.namespace => {}
+            _ => {
+                let message = "the namespace of the provided object does not match the namespace sent on the request";
+                return Err(ApiError::bad_request(message));
+            }
+        }
+    } else {
+        meta::remove(object, "namespace");
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! The scale subresource: a view of two numbers and a selector.
+
+use serde_json::{Value, json};
+
+use super::{Locator, Registry, WriteOptions, Written};
+use crate::catalog::Scale;
+use crate::meta;
+use crate::status::{ApiError, ApiResult};
+
+/// The value at a dotted path such as `.spec.replicas`.
+fn at_path<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').filter(|part| !part.is_empty()).try_fold(object, |value, part| value.get(part))
+}
+
+fn set_path(object: &mut Value, path: &str, value: Value) {
+    let slot = path.split('.').filter(|part| !part.is_empty()).fold(object, |slot, part| {
+        if !slot.is_object() {
+            *slot = json!({});
+        }
+        &mut slot[part]
+    });
+    *slot = value;
+}
+
+/// The `Scale` of an object.
+pub(crate) fn view(scale: &Scale, object: &Value) -> Value {
+    let number = |path: &str| at_path(object, path).and_then(Value::as_i64).unwrap_or(0);
+    let metadata: serde_json::Map<String, Value> = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"]
+        .into_iter()
+        .filter_map(|field| Some((field.to_owned(), object.get("metadata")?.get(field)?.clone())))
+        .collect();
+    let mut status = json!({"replicas": number(&scale.status_replicas)});
+    if let Some(selector) = scale.selector.as_deref().and_then(|path| at_path(object, path)) {
+        status["selector"] = json!(selector_text(selector));
+    }
+    json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": {"replicas": number(&scale.spec_replicas)}, "status": status})
+}
+
+/// A selector as text, whether it is stored as such (CRDs) or as a `LabelSelector` (built-ins).
+pub(crate) fn selector_text(selector: &Value) -> String {
+    if let Some(text) = selector.as_str() {
+        return text.to_owned();
+    }
+    let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
+    let mut terms: Vec<String> = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    for term in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        let key = term["key"].as_str().unwrap_or_default();
+        let values: Vec<&str> = term["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let values = values.join(",");
+        terms.push(match term["operator"].as_str().unwrap_or_default() {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.to_owned(),
+            _ => format!("!{key}"),
+        });
+    }
+    terms.join(",")
+}
+
+impl Registry {
+    /// The `Scale` of an object.
+    pub fn get_scale(&self, at: &Locator) -> ApiResult<Value> {
+        let scale = at.resource.scale.as_ref().ok_or_else(ApiError::no_such_path)?;
+        Ok(view(scale, &self.find(at)?.ok_or_else(|| at.not_found())?))
+    }
+
+    /// Edits the `Scale` of an object, and thereby its replicas.
+    pub async fn update_scale(
+        &self,
+        at: &Locator,
+        options: &WriteOptions,
+        edit: impl Fn(Option<Value>) -> ApiResult<super::Edited> + Send + Sync,
+    ) -> ApiResult<Value> {
+        let scale = at.resource.scale.as_ref().ok_or_else(ApiError::no_such_path)?;
+        let apply = |live: Option<Value>| {
+            let mut object = live.ok_or_else(|| at.not_found())?;
+            let edited = edit(Some(view(scale, &object)))?.object;
+            let replicas = edited.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
+            if replicas.as_i64().is_none_or(|number| number < 0) {
+                let message = format!("Invalid value: {replicas}: must be greater than or equal to 0");
+                return Err(super::pipeline::invalid_field(at, "FieldValueInvalid", "spec.replicas", message));
+            }
+            set_path(&mut object, &scale.spec_replicas, replicas);
+            match meta::text(&edited, "resourceVersion") {
+                "" => meta::remove(&mut object, "resourceVersion"),
+                asked => meta::set(&mut object, "resourceVersion", json!(asked)),
+            }
+            Ok(object.into())
+        };
+        let Written { data, .. } = self.update(at, super::Part::Main, options, apply).await?;
+        Ok(view(scale, &super::parse(&data)?))
+    }
+}

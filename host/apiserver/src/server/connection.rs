@@ -1,0 +1,105 @@
+//! The way in over TLS.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{Server, service};
+use crate::handler::{Body, authenticate, refuse};
+use crate::identity::Identity;
+
+/// A client that does not finish its handshake in this time is dropped.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Connections get this long to finish what is in flight at shutdown.
+const DRAIN: Duration = Duration::from_secs(5);
+
+pub(super) async fn serve(server: &Server, listener: TcpListener, tls: Arc<rustls::ServerConfig>, shutdown: CancellationToken) -> io::Result<()> {
+    let acceptor = TlsAcceptor::from(tls);
+    let connections = TaskTracker::new();
+    // Either of the two ends the connections.
+    let stop = server.stop().child_token();
+    let result = loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                // Out of descriptors, or a peer that left in between: neither is the listener's end.
+                Err(error) => {
+                    tracing::warn!(%error, "unable to accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+            () = shutdown.cancelled() => break Ok(()),
+            () = stop.cancelled() => break Ok(()),
+        };
+        connections.spawn(connection(server.clone(), acceptor.clone(), stream, stop.clone()));
+    };
+    drop(listener);
+    stop.cancel();
+    connections.close();
+    if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
+        tracing::warn!(open = connections.len(), "connections were cut off at shutdown");
+    }
+    result
+}
+
+async fn connection(server: Server, acceptor: TlsAcceptor, stream: TcpStream, stop: CancellationToken) {
+    // Watch events are small and must not wait for more.
+    let _ = stream.set_nodelay(true);
+    let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => return tracing::debug!("TLS handshake timed out"),
+    };
+    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|leaf| identity(leaf));
+    let certificate = Arc::new(certificate);
+    let handler = service_fn(move |request: Request<Incoming>| {
+        let (server, certificate) = (server.clone(), Arc::clone(&certificate));
+        async move { Ok::<_, Infallible>(answer(&server, certificate.as_ref().as_ref(), request).await) }
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(Some(Duration::from_secs(30)));
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(1000).keep_alive_interval(Some(Duration::from_secs(30)));
+    let connection = builder.serve_connection(TokioIo::new(stream), handler);
+    tokio::pin!(connection);
+    let served = tokio::select! {
+        served = &mut connection => served,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                served = &mut connection => served,
+                () = tokio::time::sleep(DRAIN) => Ok(()),
+            }
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(error, "connection ended");
+    }
+}
+
+async fn answer(server: &Server, certificate: Option<&Identity>, request: Request<Incoming>) -> Response<Body> {
+    match authenticate(server.registry(), certificate, request.headers(), request.method(), request.uri().path()) {
+        Ok(identity) => service::answer(server, identity, request).await,
+        Err(error) => refuse(&error),
+    }
+}
+
+/// The identity in a client certificate that the TLS layer has verified: common name and organisations.
+fn identity(certificate: &rustls_pki_types::CertificateDer<'_>) -> Option<Identity> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let subject = parsed.subject();
+    let user = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+    let groups: Vec<&str> = subject.iter_organization().filter_map(|organisation| organisation.as_str().ok()).collect();
+    Some(Identity::new(user, &groups))
+}

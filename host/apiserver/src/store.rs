@@ -1,0 +1,231 @@
+//! A revisioned key-value store of JSON documents, shared by many API servers.
+//!
+//! - One global, durable, strictly growing `u64` revision numbers every write of every keyspace. It is never reset, so a
+//!   `resourceVersion` never means two things, not even after a crash.
+//! - A value is written once: the index maps a key to the revision of its newest version, and old versions stay readable
+//!   for a bounded history. That history *is* the event log: watches resume from it across restarts, and lists at an older
+//!   revision are exact.
+//! - One writer thread per [`Store`] (not per keyspace) collects whatever is waiting into one commit; watchers hear of a
+//!   write only after it is durable.
+//! - Documents are kept as the bytes that clients receive: the writer stamps the revision into a gap that the encoder left
+//!   ([`Encoded`]), so reads, lists and watches copy bytes instead of parsing JSON.
+
+mod backend;
+mod encoded;
+mod history;
+mod keyspace;
+mod memory;
+mod redb;
+mod view;
+mod writer;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{oneshot, watch};
+
+pub(crate) use encoded::Encoded;
+pub(crate) use keyspace::{Event, Key, Keyspace, Subscription};
+pub(crate) use view::{Record, View};
+use writer::Command;
+
+/// How much superseded history a keyspace keeps for watches that resume and for lists at an older revision.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    /// Versions superseded longer ago than this are dropped.
+    pub age: Duration,
+    /// At most this many superseded versions per keyspace.
+    pub versions: usize,
+    /// At most this many bytes of superseded versions per keyspace.
+    pub bytes: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { age: Duration::from_secs(300), versions: 10_000, bytes: 32 << 20 }
+    }
+}
+
+/// Why a store could not do what was asked.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database could not be opened, read or written.
+    #[error("unable to {act} the database: {message}")]
+    Backend {
+        /// What was being done.
+        act: &'static str,
+        /// The database's own words.
+        message: String,
+    },
+    /// The database holds something that this version did not write.
+    #[error("the database holds an unreadable {0}")]
+    Corrupt(&'static str),
+    /// The writer thread could not be started.
+    #[error("unable to start the writer thread: {0}")]
+    Thread(String),
+    /// The store is shutting down.
+    #[error("the store is closed")]
+    Closed,
+    /// The key is not at the revision that the write was decided on.
+    #[error("the key is at revision {current:?}, not at the expected one")]
+    Conflict {
+        /// Where the key is now; `None` when it does not exist.
+        current: Option<u64>,
+    },
+    /// A revision older than the retained history was asked for.
+    #[error("revision {asked} is older than the retained history, which starts at {oldest}")]
+    Compacted {
+        /// The revision that was asked for.
+        asked: u64,
+        /// The oldest revision that is still readable.
+        oldest: u64,
+    },
+}
+
+/// State shared by the handles and the writer thread.
+struct Shared {
+    backend: Box<dyn backend::Backend>,
+    /// Highest revision that every watcher's buffer has received.
+    published: watch::Sender<u64>,
+    keyspaces: Mutex<HashMap<String, Arc<Keyspace>>>,
+}
+
+/// A database that carries any number of keyspaces. Cheap to share; dropped last, it waits for pending writes.
+pub struct Store {
+    shared: Arc<Shared>,
+    commands: Option<mpsc::Sender<Command>>,
+    writer: Option<std::thread::JoinHandle<()>>,
+}
+
+/// One write to one key, decided by the caller on the revision in `expected`.
+pub(crate) struct Change {
+    pub key: Key,
+    /// Revision that the key must be at; `None`: it must not exist.
+    pub expected: Option<u64>,
+    /// The state that the decision was made on, for watchers whose selector it may have left.
+    pub previous: Option<bytes::Bytes>,
+    /// The new state, or the last state of a deleted key.
+    pub value: Encoded,
+    pub delete: bool,
+}
+
+impl Store {
+    /// Opens or creates the database file at `path`, with at most `cache_bytes` of page cache.
+    pub fn open(path: &Path, cache_bytes: usize) -> Result<Arc<Self>, StoreError> {
+        Self::open_with(path, cache_bytes, Retention::default())
+    }
+
+    /// As [`Store::open`], with another history retention.
+    pub fn open_with(path: &Path, cache_bytes: usize, retention: Retention) -> Result<Arc<Self>, StoreError> {
+        Self::start(Box::new(redb::RedbBackend::open(path, cache_bytes)?), retention)
+    }
+
+    /// A store that is gone when dropped.
+    pub fn memory() -> Result<Arc<Self>, StoreError> {
+        Self::memory_with(Retention::default())
+    }
+
+    /// As [`Store::memory`], with another history retention.
+    pub fn memory_with(retention: Retention) -> Result<Arc<Self>, StoreError> {
+        Self::start(Box::new(memory::MemoryBackend::default()), retention)
+    }
+
+    fn start(backend: Box<dyn backend::Backend>, retention: Retention) -> Result<Arc<Self>, StoreError> {
+        let mut keyspaces = HashMap::new();
+        let mut revision = 0;
+        backend.read(&mut |snapshot| {
+            revision = snapshot.revision()?;
+            for stored in snapshot.keyspaces()? {
+                keyspaces.insert(stored.name.clone(), Arc::new(Keyspace::stored(stored)));
+            }
+            Ok(())
+        })?;
+        let shared = Arc::new(Shared { published: watch::Sender::new(revision), keyspaces: Mutex::new(keyspaces), backend });
+        let (commands, inbox) = mpsc::channel();
+        let writer = writer::Writer::new(Arc::clone(&shared), revision, retention)?;
+        let thread = std::thread::Builder::new()
+            .name("apiserver-store".to_owned())
+            .spawn(move || writer.run(&inbox))
+            .map_err(|e| StoreError::Thread(e.to_string()))?;
+        Ok(Arc::new(Self { shared, commands: Some(commands), writer: Some(thread) }))
+    }
+
+    /// The keyspace of this name, created with its first write.
+    pub(crate) fn keyspace(&self, name: &str) -> Arc<Keyspace> {
+        let mut keyspaces = self.shared.keyspaces.lock();
+        if let Some(known) = keyspaces.get(name) {
+            return Arc::clone(known);
+        }
+        let id = keyspaces.values().map(|k| k.id()).max().map_or(0, |highest| highest + 1);
+        let created = Arc::new(Keyspace::fresh(id, name));
+        keyspaces.insert(name.to_owned(), Arc::clone(&created));
+        created
+    }
+
+    /// Names of the keyspaces that hold or held something.
+    #[must_use]
+    pub fn keyspaces(&self) -> Vec<String> {
+        self.shared.keyspaces.lock().keys().cloned().collect()
+    }
+
+    /// Deletes a keyspace with everything in it. Its watches end; a server still on it sees it empty.
+    pub async fn remove_keyspace(&self, name: &str) -> Result<(), StoreError> {
+        let Some(keyspace) = self.shared.keyspaces.lock().get(name).map(Arc::clone) else { return Ok(()) };
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Remove { keyspace, reply })?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Writes one change durably. When this returns, reads see it and watchers were told.
+    pub(crate) async fn write(&self, keyspace: &Arc<Keyspace>, change: Change) -> Result<Arc<Event>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Write { keyspace: Arc::clone(keyspace), change, reply })?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    fn send(&self, command: Command) -> Result<(), StoreError> {
+        let commands = self.commands.as_ref().ok_or(StoreError::Closed)?;
+        commands.send(command).map_err(|_| StoreError::Closed)
+    }
+
+    /// Runs `act` on a consistent view of one keyspace, as of now.
+    pub(crate) fn read<T>(&self, keyspace: &Keyspace, act: impl FnOnce(&View<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut act = Some(act);
+        let mut result = None;
+        self.shared.backend.read(&mut |snapshot| {
+            if let Some(act) = act.take() {
+                result = Some(act(&View::new(snapshot, keyspace.id())?)?);
+            }
+            Ok(())
+        })?;
+        result.ok_or(StoreError::Closed)
+    }
+
+    /// Highest revision that watchers were told of.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        *self.shared.published.borrow()
+    }
+
+    /// Waits until [`Store::revision`] has reached `revision`.
+    pub(crate) async fn reached(&self, revision: u64) {
+        let mut published = self.shared.published.subscribe();
+        // The sender lives in `self`, so the wait cannot fail.
+        let _ = published.wait_for(|now| *now >= revision).await;
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        drop(self.commands.take());
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the store's writer thread panicked");
+        }
+    }
+}

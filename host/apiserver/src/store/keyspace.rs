@@ -1,0 +1,155 @@
+//! One server's share of the store: its keys, and who watches them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::backend::StoredKeyspace;
+
+/// Events that a watcher may lag behind before it is cut off; its client resumes from the history.
+const WATCH_BUFFER: usize = 1024;
+
+/// A key: resource, namespace (empty for cluster-scoped objects) and name. Parts are separated by NUL, which sorts before
+/// every character of a name, so that order by key is order by namespace, then name.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Key(Box<str>);
+
+impl Key {
+    pub fn new(resource: &str, namespace: &str, name: &str) -> Self {
+        Self(format!("{resource}\0{namespace}\0{name}").into())
+    }
+
+    /// Prefix of all keys of a resource, or of those in one namespace.
+    pub fn prefix(resource: &str, namespace: Option<&str>) -> String {
+        match namespace {
+            Some(namespace) => format!("{resource}\0{namespace}\0"),
+            None => format!("{resource}\0"),
+        }
+    }
+
+    pub fn parse(raw: &str) -> Self {
+        Self(raw.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn part(&self, index: usize) -> &str {
+        self.0.split('\0').nth(index).unwrap_or_default()
+    }
+
+    pub fn resource(&self) -> &str {
+        self.part(0)
+    }
+
+    pub fn namespace(&self) -> &str {
+        self.part(1)
+    }
+
+    pub fn name(&self) -> &str {
+        self.part(2)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.replace('\0', "/"))
+    }
+}
+
+/// One committed write, shared by all who watch.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub revision: u64,
+    pub key: Key,
+    /// The new state; of a deleted key its last state. Carries this event's revision.
+    pub data: Bytes,
+    /// The state before; `None` for a new key.
+    pub previous: Option<Bytes>,
+    pub deleted: bool,
+    /// The watch frame for clients without selector or transformation, made by the first of them.
+    pub frame: OnceLock<Bytes>,
+}
+
+impl Event {
+    pub fn new(revision: u64, key: Key, data: Bytes, previous: Option<Bytes>, deleted: bool) -> Self {
+        Self { revision, key, data, previous, deleted, frame: OnceLock::new() }
+    }
+}
+
+struct Watcher {
+    prefix: Box<str>,
+    events: mpsc::Sender<Arc<Event>>,
+}
+
+/// Events from the moment of subscription on; ends when the watcher was too slow or the keyspace is gone.
+pub(crate) type Subscription = mpsc::Receiver<Arc<Event>>;
+
+/// See the module.
+pub(crate) struct Keyspace {
+    id: u32,
+    name: String,
+    /// Whether the database knows the name.
+    persisted: AtomicBool,
+    watchers: Mutex<Vec<Watcher>>,
+}
+
+impl Keyspace {
+    pub(super) fn fresh(id: u32, name: &str) -> Self {
+        Self { id, name: name.to_owned(), persisted: AtomicBool::new(false), watchers: Mutex::default() }
+    }
+
+    pub(super) fn stored(stored: StoredKeyspace) -> Self {
+        Self { id: stored.id, name: stored.name, persisted: AtomicBool::new(true), watchers: Mutex::default() }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn persisted(&self) -> bool {
+        self.persisted.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_persisted(&self) {
+        self.persisted.store(true, Ordering::Release);
+    }
+
+    /// Hears of every later write to keys with this prefix.
+    pub fn subscribe(&self, prefix: &str) -> Subscription {
+        let (events, subscription) = mpsc::channel(WATCH_BUFFER);
+        self.watchers.lock().push(Watcher { prefix: prefix.into(), events });
+        subscription
+    }
+
+    /// Tells the watchers; those that are full or gone are cut off.
+    pub(super) fn publish(&self, event: &Arc<Event>) {
+        self.watchers
+            .lock()
+            .retain(|watcher| !event.key.as_str().starts_with(&*watcher.prefix) || watcher.events.try_send(Arc::clone(event)).is_ok());
+    }
+
+    /// Drops watchers whose receivers are gone.
+    pub(super) fn sweep(&self) {
+        let mut watchers = self.watchers.lock();
+        watchers.retain(|watcher| !watcher.events.is_closed());
+        if watchers.is_empty() {
+            watchers.shrink_to_fit();
+        }
+    }
+
+    /// Ends all watches.
+    pub fn disconnect(&self) {
+        self.watchers.lock().clear();
+    }
+}

@@ -1,0 +1,221 @@
+//! The durable back end: four tables in one redb file.
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `meta` | `"revision"` | highest revision |
+//! | `keyspaces` | name | id |
+//! | `compacted` | id | revision up to which history is incomplete |
+//! | `heads` | id + key | created, modified |
+//! | `versions` | id + revision | previous, created, flags, key, JSON |
+//!
+//! Integers in keys are big-endian, so that byte order is number order.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::StoreError;
+use super::backend::{Act, Backend, Batch, Head, Snapshot, StoredKeyspace, Version, Visit, VisitHeads};
+
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+const KEYSPACES: TableDefinition<'_, &str, u32> = TableDefinition::new("keyspaces");
+const COMPACTED: TableDefinition<'_, u32, u64> = TableDefinition::new("compacted");
+const HEADS: TableDefinition<'_, &[u8], (u64, u64)> = TableDefinition::new("heads");
+const VERSIONS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("versions");
+const REVISION: &str = "revision";
+
+/// See the module.
+pub(super) struct RedbBackend {
+    database: Database,
+}
+
+fn failed(act: &'static str) -> impl Fn(redb::Error) -> StoreError {
+    move |error| StoreError::Backend { act, message: error.to_string() }
+}
+
+impl RedbBackend {
+    pub fn open(path: &Path, cache_bytes: usize) -> Result<Self, StoreError> {
+        let open = || -> Result<Database, redb::Error> {
+            let database = Database::builder().set_cache_size(cache_bytes).create(path)?;
+            let txn = database.begin_write()?;
+            txn.open_table(META)?;
+            txn.open_table(KEYSPACES)?;
+            txn.open_table(COMPACTED)?;
+            txn.open_table(HEADS)?;
+            txn.open_table(VERSIONS)?;
+            txn.commit()?;
+            Ok(database)
+        };
+        Ok(Self { database: open().map_err(failed("open"))? })
+    }
+}
+
+impl Backend for RedbBackend {
+    fn read(&self, act: Act<'_>) -> Result<(), StoreError> {
+        let open = || -> Result<RedbSnapshot, redb::Error> {
+            let txn = self.database.begin_read()?;
+            Ok(RedbSnapshot {
+                meta: txn.open_table(META)?,
+                keyspaces: txn.open_table(KEYSPACES)?,
+                compacted: txn.open_table(COMPACTED)?,
+                heads: txn.open_table(HEADS)?,
+                versions: txn.open_table(VERSIONS)?,
+            })
+        };
+        act(&open().map_err(failed("read"))?)
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        self.try_commit(batch).map_err(failed("write"))
+    }
+}
+
+impl RedbBackend {
+    fn try_commit(&self, batch: &Batch) -> Result<(), redb::Error> {
+        let txn = self.database.begin_write()?;
+        {
+            let mut meta = txn.open_table(META)?;
+            let mut keyspaces = txn.open_table(KEYSPACES)?;
+            let mut compacted = txn.open_table(COMPACTED)?;
+            let mut heads = txn.open_table(HEADS)?;
+            let mut versions = txn.open_table(VERSIONS)?;
+            meta.insert(REVISION, batch.revision)?;
+            for stored in &batch.keyspaces {
+                keyspaces.insert(stored.name.as_str(), stored.id)?;
+                compacted.insert(stored.id, stored.compacted)?;
+            }
+            for id in &batch.removed {
+                let (low, high) = (id.to_be_bytes(), (id + 1).to_be_bytes());
+                heads.retain_in::<&[u8], _>(low.as_slice()..high.as_slice(), |_, _| false)?;
+                versions.retain_in::<&[u8], _>(low.as_slice()..high.as_slice(), |_, _| false)?;
+            }
+            for (keyspace, revision, version) in &batch.versions {
+                let key = head_key(*keyspace, &version.key);
+                if version.deleted {
+                    heads.remove(key.as_slice())?;
+                } else {
+                    heads.insert(key.as_slice(), (version.created, *revision))?;
+                }
+                versions.insert(version_key(*keyspace, *revision).as_slice(), encode(version).as_slice())?;
+            }
+            for (keyspace, revision) in &batch.purged {
+                versions.remove(version_key(*keyspace, *revision).as_slice())?;
+            }
+        }
+        txn.commit()?;
+        Ok(())
+    }
+}
+
+fn head_key(keyspace: u32, key: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(4 + key.len());
+    bytes.extend_from_slice(&keyspace.to_be_bytes());
+    bytes.extend_from_slice(key.as_bytes());
+    bytes
+}
+
+fn version_key(keyspace: u32, revision: u64) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&keyspace.to_be_bytes());
+    bytes[4..].copy_from_slice(&revision.to_be_bytes());
+    bytes
+}
+
+fn encode(version: &Version) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(21 + version.key.len() + version.data.len());
+    bytes.extend_from_slice(&version.previous.to_be_bytes());
+    bytes.extend_from_slice(&version.created.to_be_bytes());
+    bytes.push(u8::from(version.deleted));
+    bytes.extend_from_slice(&u32::try_from(version.key.len()).unwrap_or(u32::MAX).to_be_bytes());
+    bytes.extend_from_slice(version.key.as_bytes());
+    bytes.extend_from_slice(&version.data);
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Option<Version> {
+    let (previous, rest) = bytes.split_first_chunk::<8>()?;
+    let (created, rest) = rest.split_first_chunk::<8>()?;
+    let (flags, rest) = rest.split_first()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let (key, data) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+    Some(Version {
+        key: std::str::from_utf8(key).ok()?.into(),
+        previous: u64::from_be_bytes(*previous),
+        created: u64::from_be_bytes(*created),
+        deleted: *flags == 1,
+        data: Bytes::copy_from_slice(data),
+    })
+}
+
+struct RedbSnapshot {
+    meta: ReadOnlyTable<&'static str, u64>,
+    keyspaces: ReadOnlyTable<&'static str, u32>,
+    compacted: ReadOnlyTable<u32, u64>,
+    heads: ReadOnlyTable<&'static [u8], (u64, u64)>,
+    versions: ReadOnlyTable<&'static [u8], &'static [u8]>,
+}
+
+fn unreadable<E: Into<redb::Error>>(error: E) -> StoreError {
+    failed("read")(error.into())
+}
+
+impl Snapshot for RedbSnapshot {
+    fn revision(&self) -> Result<u64, StoreError> {
+        Ok(self.meta.get(REVISION).map_err(unreadable)?.map_or(0, |revision| revision.value()))
+    }
+
+    fn keyspaces(&self) -> Result<Vec<StoredKeyspace>, StoreError> {
+        let mut found = Vec::new();
+        for entry in self.keyspaces.iter().map_err(unreadable)? {
+            let (name, id) = entry.map_err(unreadable)?;
+            found.push(StoredKeyspace { name: name.value().to_owned(), id: id.value(), compacted: self.compacted(id.value())? });
+        }
+        Ok(found)
+    }
+
+    fn compacted(&self, keyspace: u32) -> Result<u64, StoreError> {
+        Ok(self.compacted.get(keyspace).map_err(unreadable)?.map_or(0, |revision| revision.value()))
+    }
+
+    fn head(&self, keyspace: u32, key: &str) -> Result<Option<Head>, StoreError> {
+        let found = self.heads.get(head_key(keyspace, key).as_slice()).map_err(unreadable)?;
+        Ok(found.map(|head| head.value()).map(|(created, modified)| Head { created, modified }))
+    }
+
+    fn version(&self, keyspace: u32, revision: u64) -> Result<Option<Version>, StoreError> {
+        let found = self.versions.get(version_key(keyspace, revision).as_slice()).map_err(unreadable)?;
+        found.map(|bytes| decode(bytes.value()).ok_or(StoreError::Corrupt("version"))).transpose()
+    }
+
+    fn heads(&self, keyspace: u32, prefix: &str, after: Option<&str>, visit: VisitHeads<'_>) -> Result<(), StoreError> {
+        let mut start = head_key(keyspace, prefix);
+        if let Some(after) = after.filter(|after| *after >= prefix) {
+            start = head_key(keyspace, after);
+            // The least key that is greater.
+            start.push(0);
+        }
+        for entry in self.heads.range(start.as_slice()..).map_err(unreadable)? {
+            let (key, head) = entry.map_err(unreadable)?;
+            let (id, key) = key.value().split_first_chunk::<4>().ok_or(StoreError::Corrupt("key"))?;
+            let key = std::str::from_utf8(key).map_err(|_| StoreError::Corrupt("key"))?;
+            let (created, modified) = head.value();
+            if u32::from_be_bytes(*id) != keyspace || !key.starts_with(prefix) || !visit(key, Head { created, modified })? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn log(&self, keyspace: u32, after: u64, visit: Visit<'_, (u64, Version)>) -> Result<(), StoreError> {
+        let (start, end) = (version_key(keyspace, after.saturating_add(1)), version_key(keyspace, u64::MAX));
+        for entry in self.versions.range(start.as_slice()..=end.as_slice()).map_err(unreadable)? {
+            let (key, bytes) = entry.map_err(unreadable)?;
+            let revision = key.value().last_chunk::<8>().map(|r| u64::from_be_bytes(*r)).ok_or(StoreError::Corrupt("key"))?;
+            if !visit((revision, decode(bytes.value()).ok_or(StoreError::Corrupt("version"))?))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

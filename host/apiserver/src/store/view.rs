@@ -1,0 +1,116 @@
+//! Reads: what a keyspace holds now, what it held at an earlier revision, and what happened since.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::StoreError;
+use super::backend::{Head, Snapshot};
+use super::keyspace::{Event, Key};
+
+/// One object as stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub key: Key,
+    pub revision: u64,
+    pub data: Bytes,
+}
+
+/// A consistent view of one keyspace.
+pub(crate) struct View<'a> {
+    snapshot: &'a dyn Snapshot,
+    keyspace: u32,
+    revision: u64,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(snapshot: &'a dyn Snapshot, keyspace: u32) -> Result<Self, StoreError> {
+        Ok(Self { snapshot, keyspace, revision: snapshot.revision()? })
+    }
+
+    /// The revision that this view shows.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The newest version of a key.
+    pub fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        self.snapshot.head(self.keyspace, key.as_str())?.map(|head| self.record(key.as_str(), head.modified)).transpose()
+    }
+
+    fn record(&self, key: &str, revision: u64) -> Result<Record, StoreError> {
+        let version = self.snapshot.version(self.keyspace, revision)?.ok_or(StoreError::Corrupt("index entry"))?;
+        Ok(Record { key: Key::parse(key), revision, data: version.data })
+    }
+
+    /// Visits the objects whose keys start with `prefix` and come after `after`, in key order, as of `at` (now, if absent).
+    /// `visit` ends the walk with `false`.
+    pub fn walk(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        at: Option<u64>,
+        visit: &mut dyn FnMut(Record) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut undo = match at {
+            Some(at) if at < self.revision => self.undo(prefix, after, at)?,
+            _ => BTreeMap::new(),
+        }
+        .into_iter()
+        .peekable();
+        let mut going = true;
+        self.snapshot.heads(self.keyspace, prefix, after, &mut |key: &str, head: Head| {
+            // Keys that existed then and are deleted now sort between the living ones.
+            while going && let Some((gone, then)) = undo.next_if(|(gone, _)| gone.as_ref() < key) {
+                going = then == 0 || visit(self.record(&gone, then)?);
+            }
+            if !going {
+                return Ok(false);
+            }
+            let revision = undo.next_if(|(changed, _)| changed.as_ref() == key).map_or(head.modified, |(_, then)| then);
+            going = revision == 0 || visit(self.record(key, revision)?);
+            Ok(going)
+        })?;
+        while going && let Some((gone, then)) = undo.next() {
+            going = then == 0 || visit(self.record(&gone, then)?);
+        }
+        Ok(())
+    }
+
+    /// For each key that changed since `at`: its revision then, 0 if it did not exist.
+    fn undo(&self, prefix: &str, after: Option<&str>, at: u64) -> Result<BTreeMap<Box<str>, u64>, StoreError> {
+        self.check_history(at)?;
+        let mut undo = BTreeMap::new();
+        self.snapshot.log(self.keyspace, at, &mut |(_, version)| {
+            if version.key.starts_with(prefix) && after.is_none_or(|after| *version.key > *after) {
+                undo.entry(version.key).or_insert(version.previous);
+            }
+            Ok(true)
+        })?;
+        Ok(undo)
+    }
+
+    fn check_history(&self, at: u64) -> Result<(), StoreError> {
+        let oldest = self.snapshot.compacted(self.keyspace)?;
+        if at < oldest { Err(StoreError::Compacted { asked: at, oldest }) } else { Ok(()) }
+    }
+
+    /// What happened to keys with this prefix after revision `after`, oldest first.
+    pub fn events(&self, prefix: &str, after: u64) -> Result<Vec<Arc<Event>>, StoreError> {
+        self.check_history(after)?;
+        let mut events = Vec::new();
+        self.snapshot.log(self.keyspace, after, &mut |(revision, version)| {
+            if version.key.starts_with(prefix) {
+                let previous = match version.previous {
+                    0 => None,
+                    before => self.snapshot.version(self.keyspace, before)?.map(|v| v.data),
+                };
+                let key = Key::parse(&version.key);
+                events.push(Arc::new(Event::new(revision, key, version.data, previous, version.deleted)));
+            }
+            Ok(true)
+        })?;
+        Ok(events)
+    }
+}

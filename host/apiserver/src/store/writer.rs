@@ -1,0 +1,219 @@
+//! The one thread that writes: collects what waits, commits it at once, then tells watchers and writers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::backend::{Batch, Head, StoredKeyspace, Version};
+use super::history::History;
+use super::keyspace::{Event, Keyspace};
+use super::{Change, Retention, Shared, StoreError};
+
+/// Most changes in one commit.
+const BATCH: usize = 1024;
+/// How often superseded history is looked through when nothing is written.
+const IDLE: Duration = Duration::from_secs(30);
+
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// What callers ask of the writer.
+pub(super) enum Command {
+    Write { keyspace: Arc<Keyspace>, change: Change, reply: Reply<Arc<Event>> },
+    Remove { keyspace: Arc<Keyspace>, reply: Reply<()> },
+}
+
+/// A change that is in the batch, waiting for the commit.
+struct Accepted {
+    keyspace: Arc<Keyspace>,
+    event: Arc<Event>,
+    reply: Reply<Arc<Event>>,
+}
+
+/// A version that the batch supersedes.
+struct Old {
+    keyspace: Arc<Keyspace>,
+    revision: u64,
+    by: u64,
+    bytes: usize,
+}
+
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    revision: u64,
+    retention: Retention,
+    histories: HashMap<u32, (String, History)>,
+    expired: Instant,
+}
+
+impl Writer {
+    /// Takes over a database. Superseded versions found in it count as superseded now: their age did not survive.
+    pub fn new(shared: Arc<Shared>, revision: u64, retention: Retention) -> Result<Self, StoreError> {
+        let mut histories = HashMap::new();
+        let now = Instant::now();
+        shared.backend.read(&mut |snapshot| {
+            for stored in snapshot.keyspaces()? {
+                let mut history = History::default();
+                snapshot.log(stored.id, 0, &mut |(revision, version)| {
+                    if version.previous != 0 && snapshot.version(stored.id, version.previous)?.is_some() {
+                        history.push(version.previous, revision, now, version.data.len());
+                    }
+                    if version.deleted {
+                        history.push(revision, revision, now, version.data.len());
+                    }
+                    Ok(true)
+                })?;
+                histories.insert(stored.id, (stored.name, history));
+            }
+            Ok(())
+        })?;
+        Ok(Self { shared, revision, retention, histories, expired: now })
+    }
+
+    /// Works until every sender is gone.
+    pub fn run(mut self, inbox: &Receiver<Command>) {
+        loop {
+            let mut commands = Vec::new();
+            match inbox.recv_timeout(IDLE) {
+                Ok(first) => {
+                    commands.push(first);
+                    commands.extend(inbox.try_iter().take(BATCH - 1));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.work(commands);
+        }
+    }
+
+    fn work(&mut self, commands: Vec<Command>) {
+        let mut batch = Batch { revision: self.revision, ..Batch::default() };
+        let mut accepted: Vec<Accepted> = Vec::new();
+        let mut removed = Vec::new();
+        let mut heads: HashMap<(u32, Box<str>), Option<Head>> = HashMap::new();
+        let mut superseded = Vec::new();
+        for command in commands {
+            match command {
+                Command::Write { keyspace, change, reply } => match self.accept(&keyspace, change, &mut batch, &mut heads, &mut superseded) {
+                    Ok(event) => accepted.push(Accepted { keyspace, event, reply }),
+                    // A caller that went away does not need its answer.
+                    Err(error) => drop(reply.send(Err(error))),
+                },
+                Command::Remove { keyspace, reply } => removed.push((keyspace, reply)),
+            }
+        }
+        self.expire(&mut batch);
+        // Removal is its own commit, after the writes that were queued before it.
+        let committed = self.commit(&batch);
+        if committed.is_ok() {
+            let now = Instant::now();
+            for Old { keyspace, revision, by, bytes } in superseded {
+                let history = self.histories.entry(keyspace.id()).or_insert_with(|| (keyspace.name().to_owned(), History::default()));
+                history.1.push(revision, by, now, bytes);
+            }
+            for one in &accepted {
+                one.keyspace.set_persisted();
+                one.keyspace.publish(&one.event);
+            }
+            self.revision = batch.revision;
+            self.shared.published.send_replace(batch.revision);
+        }
+        for Accepted { event, reply, .. } in accepted {
+            drop(reply.send(committed.clone().map(|()| event)));
+        }
+        for (keyspace, reply) in removed {
+            drop(reply.send(self.remove(&keyspace)));
+        }
+    }
+
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.shared.backend.commit(batch).inspect_err(|error| tracing::error!(%error, "a commit failed"))
+    }
+
+    /// Puts a change into the batch if its precondition holds there.
+    fn accept(
+        &self,
+        keyspace: &Arc<Keyspace>,
+        change: Change,
+        batch: &mut Batch,
+        heads: &mut HashMap<(u32, Box<str>), Option<Head>>,
+        superseded: &mut Vec<Old>,
+    ) -> Result<Arc<Event>, StoreError> {
+        let id = keyspace.id();
+        let slot: (u32, Box<str>) = (id, change.key.as_str().into());
+        let head = match heads.get(&slot) {
+            Some(head) => *head,
+            None => {
+                let mut head = None;
+                self.shared.backend.read(&mut |snapshot| {
+                    head = snapshot.head(id, change.key.as_str())?;
+                    Ok(())
+                })?;
+                head
+            }
+        };
+        if head.map(|head| head.modified) != change.expected {
+            return Err(StoreError::Conflict { current: head.map(|head| head.modified) });
+        }
+        if !keyspace.persisted() && !batch.keyspaces.iter().any(|stored| stored.id == id) {
+            batch.keyspaces.push(StoredKeyspace { name: keyspace.name().to_owned(), id, compacted: 0 });
+        }
+        batch.revision += 1;
+        let revision = batch.revision;
+        let created = head.map_or(revision, |head| head.created);
+        let data = change.value.stamp(revision);
+        let previous = head.map_or(0, |head| head.modified);
+        if previous != 0 {
+            let bytes = change.previous.as_ref().map_or(0, bytes::Bytes::len);
+            superseded.push(Old { keyspace: Arc::clone(keyspace), revision: previous, by: revision, bytes });
+        }
+        if change.delete {
+            superseded.push(Old { keyspace: Arc::clone(keyspace), revision, by: revision, bytes: data.len() });
+        }
+        heads.insert(slot, (!change.delete).then_some(Head { created, modified: revision }));
+        let version = Version { key: change.key.as_str().into(), previous, created, deleted: change.delete, data: data.clone() };
+        batch.versions.push((id, revision, version));
+        Ok(Arc::new(Event::new(revision, change.key, data, change.previous, change.delete)))
+    }
+
+    /// Adds to the batch what the histories may forget. Cheap when nothing is due: only the fronts are looked at.
+    fn expire(&mut self, batch: &mut Batch) {
+        let now = Instant::now();
+        if now.saturating_duration_since(self.expired) < Duration::from_secs(1) {
+            return;
+        }
+        self.expired = now;
+        for (id, (name, history)) in &mut self.histories {
+            if let Some((purged, compacted)) = history.expire(&self.retention, now) {
+                batch.purged.extend(purged.into_iter().map(|revision| (*id, revision)));
+                batch.keyspaces.retain(|stored| stored.id != *id);
+                batch.keyspaces.push(StoredKeyspace { name: name.clone(), id: *id, compacted });
+            }
+        }
+        for keyspace in self.shared.keyspaces.lock().values() {
+            keyspace.sweep();
+        }
+        self.histories.retain(|_, (_, history)| !history.is_empty());
+    }
+
+    fn remove(&mut self, keyspace: &Keyspace) -> Result<(), StoreError> {
+        let batch = Batch {
+            revision: self.revision + 1,
+            keyspaces: vec![StoredKeyspace { name: keyspace.name().to_owned(), id: keyspace.id(), compacted: self.revision + 1 }],
+            removed: vec![keyspace.id()],
+            ..Batch::default()
+        };
+        self.commit(&batch)?;
+        self.revision = batch.revision;
+        self.histories.remove(&keyspace.id());
+        keyspace.set_persisted();
+        keyspace.disconnect();
+        self.shared.published.send_replace(batch.revision);
+        Ok(())
+    }
+}

@@ -1,0 +1,13 @@
+//! The server as kube-rs sees it. Tests of API behaviour run twice: in-process and over TLS.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod access;
+mod collection;
+mod custom;
+mod fixture;
+mod kubectl;
+mod objects;
+mod patches;
+mod restart;
+mod watches;

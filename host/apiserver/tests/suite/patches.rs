@@ -1,0 +1,92 @@
+//! JSON, merge, strategic merge and apply patches.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::fixture::{both, install_things, status, thing};
+
+async fn config(api: &Api<ConfigMap>, data: Value) {
+    let object = serde_json::from_value(json!({"metadata": {"name": "a"}, "data": data})).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+#[tokio::test]
+async fn json_patches_test_before_they_write() {
+    both(async |f| {
+        let api: Api<ConfigMap> = Api::default_namespaced(f.client);
+        config(&api, json!({"k": "1"})).await;
+        let patch = |expected: &str| {
+            let document = json!([{"op": "test", "path": "/data/k", "value": expected}, {"op": "replace", "path": "/data/k", "value": "2"}]);
+            Patch::<ConfigMap>::Json(serde_json::from_value(document).unwrap())
+        };
+        assert_eq!(status(api.patch("a", &PatchParams::default(), &patch("x")).await).code, 422);
+        let patched = api.patch("a", &PatchParams::default(), &patch("1")).await.unwrap();
+        assert_eq!(patched.data.unwrap()["k"], "2");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_merge_patch_with_a_stale_revision_conflicts_and_without_one_never() {
+    both(async |f| {
+        let api: Api<ConfigMap> = Api::default_namespaced(f.client);
+        config(&api, json!({"k": "1"})).await;
+        let stale = api.get("a").await.unwrap().metadata.resource_version.unwrap();
+        let writers = (0..8).map(|n| {
+            let api = api.clone();
+            async move { api.patch("a", &PatchParams::default(), &Patch::Merge(json!({"data": {format!("w{n}"): "x"}}))).await }
+        });
+        for written in futures::future::join_all(writers).await {
+            written.unwrap();
+        }
+        assert_eq!(api.get("a").await.unwrap().data.unwrap().len(), 9, "no write was lost");
+        let guarded = Patch::Merge(json!({"metadata": {"resourceVersion": stale}, "data": {"k": "2"}}));
+        assert_eq!(status(api.patch("a", &PatchParams::default(), &guarded).await).code, 409);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn strategic_merge_joins_lists_of_built_ins_and_is_refused_for_custom_resources() {
+    both(async |f| {
+        let api: Api<Deployment> = Api::default_namespaced(f.client.clone());
+        let deployment = json!({"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "one", "image": "i:1"}, {"name": "two", "image": "j:1"}]}}}});
+        api.create(&PostParams::default(), &serde_json::from_value(deployment).unwrap()).await.unwrap();
+        let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "two", "image": "j:2"}]}}}});
+        let patched = api.patch("d", &PatchParams::default(), &Patch::Strategic(patch.clone())).await.unwrap();
+        let images: Vec<_> = patched.spec.template.spec.unwrap().containers.into_iter().filter_map(|c| c.image).collect();
+        assert_eq!(images, ["i:1", "j:2"]);
+        let things = install_things(&f.client).await;
+        things.create(&PostParams::default(), &thing("a", json!({"size": 1}))).await.unwrap();
+        assert_eq!(status(things.patch("a", &PatchParams::default(), &Patch::Strategic(patch)).await).code, 415);
+    })
+    .await;
+}
+
+fn applied(spec: Value) -> Patch<Value> {
+    Patch::Apply(json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec}))
+}
+
+#[tokio::test]
+async fn apply_creates_shares_conflicts_and_takes_over() {
+    both(async |f| {
+        let api: Api<DynamicObject> = install_things(&f.client).await;
+        let manager = |name: &str| PatchParams::apply(name);
+        let created = api.patch("a", &manager("one"), &applied(json!({"size": 1, "ports": [{"name": "x", "port": 1}]}))).await.unwrap();
+        assert_eq!(created.metadata.generation, Some(1));
+        let again = api.patch("a", &manager("one"), &applied(json!({"size": 1, "ports": [{"name": "x", "port": 1}]}))).await.unwrap();
+        assert_eq!(again.metadata.resource_version, created.metadata.resource_version, "nothing differs, nothing is written");
+        let conflict = status(api.patch("a", &manager("two"), &applied(json!({"size": 2, "ports": [{"name": "y", "port": 2}]}))).await);
+        assert_eq!((conflict.code, conflict.reason.as_str()), (409, "Conflict"));
+        assert_eq!(conflict.details.unwrap().causes[0].reason, "FieldManagerConflict");
+        let forced = api.patch("a", &manager("two").force(), &applied(json!({"size": 2, "ports": [{"name": "y", "port": 2}]}))).await.unwrap();
+        assert_eq!(forced.data["spec"]["size"], 2);
+        assert_eq!(forced.data["spec"]["ports"].as_array().unwrap().len(), 2, "list items have owners of their own");
+        let left = api.patch("a", &manager("two").force(), &applied(json!({"size": 2}))).await.unwrap();
+        assert_eq!(left.data["spec"]["ports"], json!([{"name": "x", "port": 1}]), "what its only owner leaves out goes");
+    })
+    .await;
+}
