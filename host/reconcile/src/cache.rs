@@ -336,7 +336,9 @@ impl Cache {
 
     async fn synced_store(&self, kind: &Kind) -> Result<Arc<Store>, CacheError> {
         let watch = self.watch(kind);
-        match tokio::time::timeout(SYNC_TIMEOUT, watch.synced()).await {
+        // A watch that fails already is not waited for by every reader for long.
+        let patience = if watch.problem().is_empty() { SYNC_TIMEOUT } else { SYNC_TIMEOUT / 10 };
+        match tokio::time::timeout(patience, watch.synced()).await {
             Ok(Progress::Synced) => Ok(watch.store().clone()),
             Ok(Progress::Unserved) => {
                 Err(CacheError::UnknownKind { group_version: kind.api_version(), kind: kind.kind.to_string() })

@@ -404,3 +404,6 @@ fn remove_from<K: std::hash::Hash + Eq>(map: &mut HashMap<K, HashSet<u32>>, key:
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -119,8 +119,48 @@ impl Metrics {
         }
     }
 
-    /// How many write requests were made, of all kinds and outcomes.
+    /// Counts a write request.
     pub fn count_write(&self, labels: &WriteLabels) {
         self.writes.get_or_create(labels).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_controller_runtime() {
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let controller = "machine".to_owned();
+        let label = ControllerLabel { controller: controller.clone() };
+        metrics.reconciles.get_or_create(&ResultLabels { controller: controller.clone(), result: "success" }).inc();
+        metrics.errors.get_or_create(&label).inc();
+        metrics.seconds.get_or_create(&label).observe(0.1);
+        let queue = QueueLabels { name: controller.clone(), controller: controller.clone() };
+        metrics.depth.get_or_create(&queue).set(3);
+        metrics.count_write(&WriteLabels {
+            controller,
+            verb: "create",
+            group: "cluster.x-k8s.io".to_owned(),
+            kind: "Machine".to_owned(),
+            place: "management",
+            outcome: "ok",
+        });
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        for line in [
+            r#"controller_runtime_reconcile_total{controller="machine",result="success"} 1"#,
+            r#"controller_runtime_reconcile_errors_total{controller="machine"} 1"#,
+            r#"controller_runtime_reconcile_time_seconds_count{controller="machine"} 1"#,
+            r#"workqueue_depth{name="machine",controller="machine"} 3"#,
+            "capwasm_api_writes_total{controller=\"machine\",verb=\"create\",group=\"cluster.x-k8s.io\",kind=\"Machine\",\
+             place=\"management\",outcome=\"ok\"} 1",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
     }
 }

@@ -15,6 +15,7 @@ mod link;
 use std::{
     collections::HashMap,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -37,7 +38,7 @@ pub struct NotConnected {
     /// The cluster.
     pub cluster: ClusterId,
     /// CamelCase, for conditions: `Connecting`, `KubeconfigMissing`, `KubeconfigInvalid`, `Unreachable`,
-    /// `Unauthorized`, `ProbeFailed`, `ClusterGone`.
+    /// `Unauthorized`, `ProbeFailed`, `ClusterGone`, `Closed`.
     pub reason: &'static str,
     /// For a human.
     pub message: String,
@@ -49,7 +50,25 @@ pub struct NotConnected {
 #[derive(Clone)]
 pub struct Remote(Arc<Inner>);
 
+/// When a connection counts as broken.
+#[derive(Clone, Copy, Debug)]
+pub struct Probing {
+    /// Time between probes, give or take a tenth.
+    pub interval: Duration,
+    /// How long a probe may take.
+    pub timeout: Duration,
+    /// Failed probes in a row that end a connection.
+    pub failures: u32,
+}
+
+impl Default for Probing {
+    fn default() -> Self {
+        Self { interval: Duration::from_secs(10), timeout: Duration::from_secs(5), failures: 5 }
+    }
+}
+
 struct Inner {
+    probing: Probing,
     management: Cache,
     interests: Arc<Interests>,
     connector: Arc<dyn Connector>,
@@ -61,16 +80,17 @@ struct Inner {
 impl Remote {
     /// Connects by the kubeconfig Secrets that the management cluster holds.
     pub fn new(management: Cache, interests: Arc<Interests>) -> Self {
-        Self::with_connector(management, interests, Arc::new(KubeconfigConnector))
+        Self::with(management, interests, Arc::new(KubeconfigConnector), Probing::default())
     }
 
-    /// The same with another way from kubeconfig to client.
-    pub fn with_connector(management: Cache, interests: Arc<Interests>, connector: Arc<dyn Connector>) -> Self {
+    /// The same with another way from kubeconfig to client, and other patience.
+    pub fn with(management: Cache, interests: Arc<Interests>, connector: Arc<dyn Connector>, probing: Probing) -> Self {
         Self(Arc::new_cyclic(|inner| Inner {
             reader: interests.register(Arc::new(Waker(inner.clone()))),
             management,
             interests,
             connector,
+            probing,
             links: Mutex::default(),
         }))
     }
@@ -99,6 +119,7 @@ impl Remote {
             management: self.0.management.clone(),
             interests: self.0.interests.clone(),
             connector: self.0.connector.clone(),
+            probing: self.0.probing,
             reader: self.0.reader,
             remote: Arc::downgrade(&self.0),
         };

@@ -2,14 +2,15 @@
 
 use std::{
     sync::{Arc, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use base64::Engine;
 use capwasm_reconcile::{
-    Cache, CacheError, ClusterId, Interests, Key, Source,
+    Cache, CacheError, ClusterId, Interests, Key, Kind, Source,
     cache::{Scope, secret_kind},
     interests::{ControllerId, Interest},
+    meta,
 };
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -17,23 +18,17 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::{
-    Connected, Inner, NotConnected, Workload,
+    Connected, Inner, NotConnected, Probing, Workload,
     connector::{ConnectError, Connector},
     token,
 };
 
-/// Time between probes, give or take a tenth.
-const PROBE_INTERVAL: Duration = Duration::from_secs(10);
-/// How long a probe may take.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Failed probes in a row that end a connection.
-const PROBE_FAILURES: u32 = 5;
 /// Delay after the first failed attempt; doubled by each further one.
 const RETRY: Duration = Duration::from_millis(100);
 /// Most delay between attempts.
 const MOST_RETRY: Duration = Duration::from_secs(10);
-/// Without a kubeconfig only a change of the Secret helps; this is for the case that it goes unseen.
-const WITHOUT_KUBECONFIG: Duration = Duration::from_secs(120);
+/// Without a Cluster or a kubeconfig only a change helps; this is for the case that it goes unseen.
+const UNTIL_A_CHANGE: Duration = Duration::from_secs(60);
 /// Looks in a row (one per probe or retry) at which nobody wanted the connection before it is given up.
 const UNWANTED: u32 = 3;
 
@@ -66,6 +61,7 @@ pub(crate) struct Surroundings {
     pub(crate) management: Cache,
     pub(crate) interests: Arc<Interests>,
     pub(crate) connector: Arc<dyn Connector>,
+    pub(crate) probing: Probing,
     pub(crate) reader: ControllerId,
     pub(crate) remote: Weak<Inner>,
 }
@@ -82,12 +78,10 @@ impl Obstacle {
     }
 }
 
-/// What the management cluster says about the cluster.
-enum Credentials {
-    Kubeconfig(Vec<u8>),
-    Missing(String),
-    ClusterGone,
-    Unknown(CacheError),
+/// What the Secret holds, and at which resourceVersion.
+struct Credentials {
+    kubeconfig: Vec<u8>,
+    version: String,
 }
 
 impl Link {
@@ -140,30 +134,18 @@ impl Link {
     }
 }
 
-/// Keeps a connection until its Cluster is gone, nobody wants it, or the remote is dropped.
+/// Keeps a connection until nobody wants it or the remote is dropped.
 pub(crate) async fn run(link: Arc<Link>, around: Surroundings) {
     let mut retry = RETRY;
     let mut unwanted = 0;
     while around.remote.strong_count() > 0 && unwanted < UNWANTED {
         unwanted = if around.is_wanted(&link) { 0 } else { unwanted + 1 };
         let pause = match around.credentials(&link).await {
-            Credentials::ClusterGone => {
-                link.set_down(Obstacle::new("ClusterGone", "the Cluster does not exist"), &around.interests);
-                break;
-            }
-            Credentials::Missing(message) => {
-                link.set_down(Obstacle::new("KubeconfigMissing", message), &around.interests);
-                WITHOUT_KUBECONFIG
-            }
-            Credentials::Unknown(error) => {
-                link.set_down(Obstacle::new("KubeconfigMissing", error.to_string()), &around.interests);
-                retry
-            }
-            Credentials::Kubeconfig(kubeconfig) => match around.connect(&link, &kubeconfig).await {
+            Ok(credentials) => match around.connect(&link, &credentials.kubeconfig).await {
                 Ok(workload) => {
                     link.set_up(&workload, &around.interests);
                     retry = RETRY;
-                    let Some(obstacle) = around.hold(&link, &workload, &kubeconfig).await else { break };
+                    let Some(obstacle) = around.hold(&link, &workload, credentials).await else { break };
                     link.set_down(obstacle, &around.interests);
                     retry
                 }
@@ -172,6 +154,11 @@ pub(crate) async fn run(link: Arc<Link>, around: Surroundings) {
                     retry
                 }
             },
+            Err(obstacle) => {
+                let pause = if obstacle.reason == "Connecting" { retry } else { UNTIL_A_CHANGE };
+                link.set_down(obstacle, &around.interests);
+                pause
+            }
         };
         retry = if link.wait(pause).await { RETRY } else { (retry * 2).min(MOST_RETRY) };
     }
@@ -179,6 +166,8 @@ pub(crate) async fn run(link: Arc<Link>, around: Surroundings) {
     if let Some(remote) = around.remote.upgrade() {
         remote.forget(&link);
     }
+    // For a reader that came in the very last moment: it is woken, asks again, and gets a new link.
+    link.set_down(Obstacle::new("Closed", "nobody wanted the connection"), &around.interests);
 }
 
 impl Surroundings {
@@ -192,47 +181,62 @@ impl Surroundings {
     }
 
     /// Reads Cluster and Secret, and has the link woken when either changes.
-    async fn credentials(&self, link: &Link) -> Credentials {
+    async fn credentials(&self, link: &Link) -> Result<Credentials, Obstacle> {
         let reading = self.interests.begin(self.reader, &self.key(link));
-        let credentials = self.read_credentials(link, |kind, name| {
-            self.interests.note(
-                reading,
-                Interest::Object {
-                    source: Source::Management,
-                    kind: kind.clone(),
-                    namespace: link.cluster.namespace.as_str().into(),
-                    name: name.into(),
-                },
-            );
-        });
-        let credentials = credentials.await.unwrap_or_else(Credentials::Unknown);
+        let unreadable = |error: CacheError| Obstacle::new("Connecting", explain(&error));
+        let ClusterId { namespace, name } = &link.cluster;
+        let note = |kind: &Kind, name: &str| {
+            let (source, namespace) = (Source::Management, namespace.as_str().into());
+            let interest = Interest::Object { source, kind: kind.clone(), namespace, name: name.into() };
+            self.interests.note(reading, interest);
+        };
+        let clusters = self.management.kind("cluster.x-k8s.io", "Cluster").await.map_err(unreadable)?;
+        note(&clusters, name);
+        let cluster = self.management.get(&clusters, namespace, name).await.map_err(unreadable)?;
+        let secret_name = format!("{name}-kubeconfig");
+        note(&secret_kind(), &secret_name);
+        let metadata = self.management.get(&secret_kind(), namespace, &secret_name).await.map_err(unreadable)?;
         self.interests.finish(reading);
-        credentials
+        if cluster.is_none() {
+            return Err(Obstacle::new("ClusterGone", "the Cluster does not exist"));
+        }
+        let missing = || Obstacle::new("KubeconfigMissing", format!("there is no Secret {secret_name}"));
+        let version = meta::text(&*metadata.ok_or_else(missing)?, "resourceVersion").to_owned();
+        let secret = self.management.get_live(&secret_kind(), namespace, &secret_name).await.map_err(unreadable)?;
+        let secret = secret.ok_or_else(missing)?;
+        let value = secret.pointer("/data/value").and_then(Value::as_str);
+        let value = value.and_then(|value| base64::engine::general_purpose::STANDARD.decode(value).ok());
+        let kubeconfig = value.ok_or_else(|| {
+            Obstacle::new("KubeconfigInvalid", format!("Secret {secret_name} holds no kubeconfig under the key value"))
+        })?;
+        Ok(Credentials { kubeconfig, version })
     }
 
-    async fn read_credentials(
-        &self,
-        link: &Link,
-        note: impl Fn(&capwasm_reconcile::Kind, &str),
-    ) -> Result<Credentials, CacheError> {
+    /// Whether the connection has to be made anew, for what the management cluster says now. What cannot be read just now
+    /// is no reason to drop a connection that works.
+    async fn is_outdated(&self, link: &Link, held: &mut Credentials) -> Option<Obstacle> {
         let ClusterId { namespace, name } = &link.cluster;
-        let clusters = self.management.kind("cluster.x-k8s.io", "Cluster").await?;
-        note(&clusters, name);
-        if self.management.get(&clusters, namespace, name).await?.is_none() {
-            return Ok(Credentials::ClusterGone);
+        let secret = self.management.get(&secret_kind(), namespace, &format!("{name}-kubeconfig")).await;
+        let same = matches!(&secret, Ok(Some(secret)) if meta::text(secret, "resourceVersion") == held.version);
+        if same && self.cluster_exists(link).await {
+            return None;
         }
-        let (secrets, secret_name) = (secret_kind(), format!("{name}-kubeconfig"));
-        note(&secrets, &secret_name);
-        if self.management.get(&secrets, namespace, &secret_name).await?.is_none() {
-            return Ok(Credentials::Missing(format!("there is no Secret {secret_name}")));
+        match self.credentials(link).await {
+            Ok(now) if now.kubeconfig != held.kubeconfig => {
+                Some(Obstacle::new("Connecting", "the kubeconfig has changed"))
+            }
+            Ok(now) => {
+                *held = now;
+                None
+            }
+            Err(obstacle) => (obstacle.reason == "ClusterGone").then_some(obstacle),
         }
-        let secret = self.management.get_live(&secrets, namespace, &secret_name).await?;
-        let value = secret.as_ref().and_then(|secret| secret.pointer("/data/value")).and_then(Value::as_str);
-        let value = value.and_then(|value| base64::engine::general_purpose::STANDARD.decode(value).ok());
-        Ok(match value {
-            Some(kubeconfig) => Credentials::Kubeconfig(kubeconfig),
-            None => Credentials::Missing(format!("Secret {secret_name} holds no kubeconfig under the key value")),
-        })
+    }
+
+    async fn cluster_exists(&self, link: &Link) -> bool {
+        let Ok(clusters) = self.management.kind("cluster.x-k8s.io", "Cluster").await else { return false };
+        let cluster = self.management.get(&clusters, &link.cluster.namespace, &link.cluster.name).await;
+        matches!(cluster, Ok(Some(_)))
     }
 
     async fn connect(&self, link: &Link, kubeconfig: &[u8]) -> Result<Workload, Obstacle> {
@@ -241,7 +245,7 @@ impl Surroundings {
                 Obstacle::new("KubeconfigInvalid", error.to_string())
             }
         })?;
-        probe(&client).await?;
+        self.probe(&client).await?;
         let now = Timestamp::now();
         *link.last_probe.lock() = Some(now);
         let cache = Cache::scoped(
@@ -254,31 +258,24 @@ impl Surroundings {
     }
 
     /// Probes until the connection has to be made anew, with why; `None` when it is not wanted any more.
-    async fn hold(&self, link: &Link, workload: &Workload, kubeconfig: &[u8]) -> Option<Obstacle> {
+    async fn hold(&self, link: &Link, workload: &Workload, mut credentials: Credentials) -> Option<Obstacle> {
         let (mut failures, mut unwanted) = (0, 0);
         loop {
-            let interval = PROBE_INTERVAL.mul_f64(0.9 + 0.2 * rand::random::<f64>());
-            if link.wait(interval).await {
+            let interval = self.probing.interval.mul_f64(0.9 + 0.2 * rand::random::<f64>());
+            let next_probe = Instant::now() + interval;
+            while link.wait(next_probe.saturating_duration_since(Instant::now())).await {
                 if self.remote.strong_count() == 0 {
                     return None;
                 }
-                match self.credentials(link).await {
-                    Credentials::ClusterGone => {
-                        return Some(Obstacle::new("ClusterGone", "the Cluster does not exist"));
-                    }
-                    Credentials::Kubeconfig(now) if now != kubeconfig => {
-                        return Some(Obstacle::new("Connecting", "the kubeconfig has changed"));
-                    }
-                    // A kubeconfig that cannot be read just now is no reason to drop a connection that works.
-                    Credentials::Kubeconfig(_) | Credentials::Missing(_) | Credentials::Unknown(_) => {}
+                if let Some(obstacle) = self.is_outdated(link, &mut credentials).await {
+                    return Some(obstacle);
                 }
-                continue;
             }
             unwanted = if self.is_wanted(link) { 0 } else { unwanted + 1 };
             if unwanted >= UNWANTED {
                 return None;
             }
-            match probe(workload.cache().client()).await {
+            match self.probe(workload.cache().client()).await {
                 Ok(()) => {
                     failures = 0;
                     let now = Timestamp::now();
@@ -288,25 +285,28 @@ impl Surroundings {
                 Err(obstacle) if obstacle.reason == "Unauthorized" => return Some(obstacle),
                 Err(obstacle) => {
                     failures += 1;
-                    if failures >= PROBE_FAILURES {
+                    if failures >= self.probing.failures {
                         return Some(Obstacle::new("ProbeFailed", obstacle.message));
                     }
                 }
             }
         }
     }
-}
 
-/// Whether there is an API server that takes our credentials. Being forbidden to look is an answer too.
-async fn probe(client: &kube::Client) -> Result<(), Obstacle> {
-    let request =
-        http::Request::get("/").body(Vec::new()).map_err(|error| Obstacle::new("Unreachable", error.to_string()))?;
-    match tokio::time::timeout(PROBE_TIMEOUT, client.request_text(request)).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(kube::Error::Api(status))) if status.code == 401 => Err(Obstacle::new("Unauthorized", status.message)),
-        Ok(Err(kube::Error::Api(status))) if status.code < 500 => Ok(()),
-        Ok(Err(error)) => Err(Obstacle::new("Unreachable", explain(&error))),
-        Err(_) => Err(Obstacle::new("Unreachable", "the API server did not answer in time")),
+    /// Whether there is an API server that takes our credentials. Being forbidden to look is an answer too.
+    async fn probe(&self, client: &kube::Client) -> Result<(), Obstacle> {
+        let request = http::Request::get("/")
+            .body(Vec::new())
+            .map_err(|error| Obstacle::new("Unreachable", error.to_string()))?;
+        match tokio::time::timeout(self.probing.timeout, client.request_text(request)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(kube::Error::Api(status))) if status.code == 401 => {
+                Err(Obstacle::new("Unauthorized", status.message))
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code < 500 => Ok(()),
+            Ok(Err(error)) => Err(Obstacle::new("Unreachable", explain(&error))),
+            Err(_) => Err(Obstacle::new("Unreachable", "the API server did not answer in time")),
+        }
     }
 }
 

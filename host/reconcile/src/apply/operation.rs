@@ -80,11 +80,15 @@ impl Writer<'_> {
                 Ok(())
             }
             Err(error) if error.kind == ErrorKind::AlreadyExists => self.adopt(&key, &object, error, done).await,
+            // It may have happened: a next pass that does not know would make another.
+            Err(error) if error.kind == ErrorKind::Unavailable => {
+                self.adopt(&key, &object, error.clone(), done).await.map_err(|_| error)
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// An object of that name exists. It is ours when an earlier pass of the same owner made it.
+    /// An object of that name exists, or may. It is ours when an earlier pass of the same owner made it.
     async fn adopt(
         &self,
         key: &Key,

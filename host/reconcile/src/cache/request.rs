@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use crate::kind::Kind;
 
-/// How long one request may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a read may take.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a write may take: longer, as one that was given up may have happened.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A client, and the few requests that are made with it.
 #[derive(Clone)]
@@ -123,7 +125,8 @@ impl Requests {
     }
 
     async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, kube::Error> {
-        match tokio::time::timeout(TIMEOUT, self.client.request(request)).await {
+        let timeout = if request.method() == http::Method::GET { READ_TIMEOUT } else { WRITE_TIMEOUT };
+        match tokio::time::timeout(timeout, self.client.request(request)).await {
             Ok(answer) => answer,
             Err(elapsed) => Err(kube::Error::Service(Box::new(elapsed))),
         }

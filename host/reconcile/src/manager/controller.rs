@@ -1,6 +1,11 @@
 //! One controller: its keys, and a pass over one of them.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{
+    collections::{BTreeMap, HashMap},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::Instant,
+};
 
 use futures::FutureExt;
 use jiff::Timestamp;
@@ -16,7 +21,7 @@ use crate::{
     interests::ControllerId,
     kind::{Key, Kind, Source},
     metrics::{ControllerLabel, QueueLabels, ResultLabels},
-    plan::{Event, Plan, Results, Verdict},
+    plan::{ErrorKind, Event, Plan, Results, Verdict},
     queue::{Outcome, Run},
     reconciler::{Pass, ReconcileError, Reconciler},
     view::View,
@@ -31,7 +36,7 @@ pub(super) struct Controller {
     scheduler: Arc<Scheduler>,
     slots: Arc<Semaphore>,
     /// Results of operations, until the key's next pass takes them.
-    results: Mutex<std::collections::HashMap<Key, Results>>,
+    results: Mutex<HashMap<Key, Results>>,
     passes: TaskTracker,
     stopping: CancellationToken,
 }
@@ -110,11 +115,23 @@ impl Controller {
             let Ok(slot) = slot else { return };
             let Some(run) = self.scheduler.next(&self.stopping).await else { return };
             let controller = self.clone();
-            self.passes.spawn(self.shared.tasks.track_future(async move { controller.run(run, slot).await }));
+            self.passes.spawn(self.shared.tasks.track_future(async move { controller.run_guarded(run, slot).await }));
         }
     }
 
-    async fn run(&self, run: Run<Key>, slot: OwnedSemaphorePermit) {
+    /// A panic anywhere in a run must not leave the key running for ever.
+    async fn run_guarded(&self, run: Run<Key>, slot: OwnedSemaphorePermit) {
+        let key = run.key.clone();
+        let mut group = None;
+        if AssertUnwindSafe(self.run(run, slot, &mut group)).catch_unwind().await.is_err() {
+            tracing::error!(controller = self.name, %key, "run panicked outside the reconciler");
+            group.iter().for_each(|group: &String| self.leave(&self.claim(&key), group));
+            self.scheduler.done(&key, Outcome::Backoff);
+        }
+    }
+
+    /// `entered` is the group that is held while it runs.
+    async fn run(&self, run: Run<Key>, slot: OwnedSemaphorePermit, entered: &mut Option<String>) {
         let key = &run.key;
         let claim = self.claim(key);
         let waited_for = self.scheduler.take_waiting_for(key);
@@ -130,16 +147,17 @@ impl Controller {
         if let Some(other) = waited_for.filter(|waited_for| Some(waited_for) != group.as_ref()) {
             self.leave(&claim, &other);
         }
-        if let Some(group) = &group
-            && !self.enter_or_park(&claim, group)
-        {
-            return;
+        if let Some(group) = group {
+            if !self.enter_or_park(&claim, &group) {
+                return;
+            }
+            *entered = Some(group);
         }
         let started = Instant::now();
         let ended = self.pass(&run, &reconciler, object).await;
         drop(slot);
         let outcome = self.conclude(key, ended, started).await;
-        group.iter().for_each(|group| self.leave(&claim, group));
+        entered.take().iter().for_each(|group| self.leave(&claim, group));
         self.scheduler.done(key, outcome);
     }
 
@@ -208,7 +226,6 @@ impl Controller {
     }
 
     fn outcome(&self, plan: &Plan, applied: &Applied) -> Outcome {
-        use crate::plan::ErrorKind;
         let operation_conflict = applied.failed_operation().is_some_and(|(_, error)| error.kind == ErrorKind::Conflict);
         if applied.conflict || operation_conflict {
             return Outcome::Conflict;
@@ -263,7 +280,7 @@ impl Controller {
 
     /// Returns when every cache shows what was written, or when the process ends.
     async fn caught_up(&self, written: Vec<Written>) {
-        let mut by_source = std::collections::BTreeMap::<Source, Vec<Written>>::new();
+        let mut by_source = BTreeMap::<Source, Vec<Written>>::new();
         for one in written {
             by_source.entry(one.source.clone()).or_default().push(one);
         }

@@ -26,8 +26,13 @@ async fn lists_are_served_from_indexes_and_in_order() {
     let world = World::start().await;
     for index in [3, 1, 2] {
         let labels = json!({"cluster": format!("c{}", index % 2), "role": "worker"});
-        world.add_config(&format!("m{index}"), json!({"labels": labels, "ownerReferences": [
-            {"apiVersion": "v1", "kind": "K", "name": "o", "uid": format!("u{index}")}]})).await;
+        world
+            .add_config(
+                &format!("m{index}"),
+                json!({"labels": labels, "ownerReferences": [
+            {"apiVersion": "v1", "kind": "K", "name": "o", "uid": format!("u{index}")}]}),
+            )
+            .await;
     }
     let names = |selector: Selector, namespace: Option<&'static str>| {
         let cache = world.cache.clone();
@@ -45,7 +50,8 @@ async fn lists_are_served_from_indexes_and_in_order() {
     let (objects, bytes) = world.cache.size();
     assert!(objects >= 3 && bytes > 300);
     world.try_send("DELETE", "/api/v1/namespaces/default/configmaps/m1", None).await.unwrap();
-    until("the deletion is seen", || async { names(Selector::labels([("cluster", "c1")]), None).await == ["m3"] }).await;
+    until("the deletion is seen", || async { names(Selector::labels([("cluster", "c1")]), None).await == ["m3"] })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,7 +64,8 @@ async fn one_watch_serves_a_kind_and_unknown_kinds_are_told_apart() {
         world.cache.list(&widget, None, &Selector::everything()).await.unwrap();
     }
     assert_eq!(world.cache.watch_count(), 1);
-    for unknown in [world.cache.kind("test.capwasm.dev", "Gadget").await, world.cache.kind_at("no.such/v1", "X").await] {
+    for unknown in [world.cache.kind("test.capwasm.dev", "Gadget").await, world.cache.kind_at("no.such/v1", "X").await]
+    {
         assert!(matches!(unknown, Err(CacheError::UnknownKind { .. })), "{unknown:?}");
     }
     let gadget = Kind::new("test.capwasm.dev", "v1", "Gadget", "gadgets", true);

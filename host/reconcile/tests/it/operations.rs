@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
-use capwasm_reconcile::{Action, ErrorKind, Event, Operation, Plan, Results, Target, Verdict, apply::CREATED_FOR, meta};
+use capwasm_reconcile::{
+    Action, ErrorKind, Event, Operation, Plan, Results, Target, Verdict, apply::CREATED_FOR, meta,
+};
 use serde_json::{Value, json};
 
 use crate::support::{Closure, World, config, config_kind, configs, until, widgets};
@@ -123,11 +125,15 @@ async fn a_condition_on_another_object_leaves_its_others_alone() {
         }
         let target = Target { name: "other".to_owned(), ..Target::of(object) };
         let condition = json!({"type": "Ours", "status": "True", "reason": "R", "message": ""});
-        Plan { operations: vec![Operation::management("c", Action::SetCondition { target, condition })], ..Plan::nothing() }
+        Plan {
+            operations: vec![Operation::management("c", Action::SetCondition { target, condition })],
+            ..Plan::nothing()
+        }
     });
     let handle = world.add(closure.clone(), 1);
     world.add_widget("w", json!({})).await;
-    let conditions = || async { world.get_widget("other").await.unwrap()["status"]["conditions"].as_array().unwrap().clone() };
+    let conditions =
+        || async { world.get_widget("other").await.unwrap()["status"]["conditions"].as_array().unwrap().clone() };
     until("both conditions", || async { conditions().await.len() == 2 }).await;
     let before = conditions().await;
     assert_eq!(before[0]["lastTransitionTime"], "2026-01-01T00:00:00Z");

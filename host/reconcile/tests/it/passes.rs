@@ -159,7 +159,8 @@ async fn nothing_is_written_in_steady_state() {
         world.tap.writes().len() == writes && writes > 0
     };
     until("no more writes", idle).await;
-    let (version, writes) = (world.get_widget("w").await.unwrap()["metadata"]["resourceVersion"].clone(), world.tap.writes());
+    let (version, writes) =
+        (world.get_widget("w").await.unwrap()["metadata"]["resourceVersion"].clone(), world.tap.writes());
     for _ in 0..5 {
         assert!(idle().await, "{:?}", world.tap.writes());
     }
@@ -205,14 +206,20 @@ async fn reads_of_what_is_not_there_wake_when_it_comes() {
     let status = |found: bool, listed: usize, kind: bool| {
         let expected = json!({"found": found, "listed": listed, "kind": kind});
         let world = &world;
-        async move { until(&expected.to_string(), || async { world.get_widget("w").await.unwrap()["status"] == expected }).await }
+        async move {
+            until(&expected.to_string(), || async { world.get_widget("w").await.unwrap()["status"] == expected }).await
+        }
     };
     status(false, 0, false).await;
     world.add_config("late", json!({})).await;
     status(true, 0, false).await;
     world.add_config("labelled", json!({"labels": {"team": "b"}})).await;
     let relabel = |team: &str| {
-        world.try_send("PATCH", "/api/v1/namespaces/default/configmaps/labelled", Some(json!({"metadata": {"labels": {"team": team}}})))
+        world.try_send(
+            "PATCH",
+            "/api/v1/namespaces/default/configmaps/labelled",
+            Some(json!({"metadata": {"labels": {"team": team}}})),
+        )
     };
     relabel("a").await.unwrap();
     status(true, 1, false).await;
@@ -230,7 +237,8 @@ async fn reads_of_what_is_not_there_wake_when_it_comes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_of_one_group_never_run_at_the_same_time() {
     let world = World::start().await;
-    let (running, groups, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+    let (running, groups, most) =
+        (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
     let (log, peak) = (groups.clone(), most.clone());
     let closure = Closure::new(move |pass| {
         let (running, log, peak) = (running.clone(), log.clone(), peak.clone());

@@ -98,7 +98,8 @@ impl World {
     }
 
     pub async fn add_widget(&self, name: &str, metadata: Value) -> Value {
-        let mut object = json!({"apiVersion": "test.capwasm.dev/v1", "kind": "Widget", "metadata": metadata, "spec": {}});
+        let mut object =
+            json!({"apiVersion": "test.capwasm.dev/v1", "kind": "Widget", "metadata": metadata, "spec": {}});
         object["metadata"]["name"] = json!(name);
         self.put(&widgets(None), object).await
     }
@@ -230,7 +231,8 @@ fn tapped(server: &Server, tap: &Tap) -> kube::Client {
                 let chunks = chunks.then(move |chunk: Result<Bytes, tower::BoxError>| {
                     let (mut held, uri) = (held.clone(), uri.clone());
                     async move {
-                        let free = |plural: &Option<&str>| !is_watch || plural.is_none_or(|plural| !uri.contains(plural));
+                        let free =
+                            |plural: &Option<&str>| !is_watch || plural.is_none_or(|plural| !uri.contains(plural));
                         let _ = held.wait_for(free).await;
                         chunk.map(http_body::Frame::data)
                     }
