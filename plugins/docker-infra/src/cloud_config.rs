@@ -5,6 +5,7 @@
 
 mod content;
 mod document;
+mod yaml;
 
 use crate::tar::{Attributes, MAX_ID};
 pub use document::quote;

@@ -40,7 +40,7 @@ pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<ClusterAnswer, 
         .ok_or_else(|| Problem::waiting("WaitingForCluster", "no Cluster owns this object yet"))?;
     let subject = Subject {
         object,
-        spec: kinds::spec(object)?,
+        spec: object::spec(object)?,
         name: kinds::load_balancer_name(&cluster)?,
         cluster,
         configuration: Configuration::load(cx.host)?,
@@ -96,7 +96,8 @@ fn balance(cx: &mut Context<'_>, subject: &Subject<'_>) -> Result<ClusterAnswer,
             Act::Start(id) => engine.start(&id)?,
             Act::Wait => {
                 cx.out.wake_after(ENGINE_BUSY);
-                return Ok(ClusterAnswer::default());
+                // Failure domains do not come and go with the load balancer.
+                return Ok(ClusterAnswer { failure_domains: failure_domains(subject), ..ClusterAnswer::default() });
             }
             Act::Use { id, address } => {
                 cx.out.status(json!({"loadBalancer": {"containerID": id, "configuration": print}}));
@@ -124,16 +125,20 @@ fn answer(subject: &Subject<'_>, address_before: &str, address: &str) -> Result<
     }
     let host = if given.host.is_empty() { address } else { &given.host };
     let port = if given.port == 0 { PORT } else { given.port };
+    Ok(ClusterAnswer {
+        provisioned: true,
+        endpoint: Some(Endpoint { host: host.to_owned(), port }),
+        failure_domains: failure_domains(subject),
+    })
+}
+
+fn failure_domains(subject: &Subject<'_>) -> Vec<FailureDomain> {
     let domains = subject.spec.failure_domains.iter().map(|domain| FailureDomain {
         name: domain.name.clone(),
         control_plane: domain.control_plane,
         attributes: domain.attributes.clone().into_iter().collect(),
     });
-    Ok(ClusterAnswer {
-        provisioned: true,
-        endpoint: Some(Endpoint { host: host.to_owned(), port }),
-        failure_domains: domains.collect(),
-    })
+    domains.collect()
 }
 
 /// Removes the load balancer. The network stays: other clusters share it.
@@ -144,7 +149,7 @@ pub fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem
     if ids.is_empty()
         && let Some(cluster) = cluster_name(cx, object)
     {
-        let spec: ClusterSpec = kinds::spec(object)?;
+        let spec: ClusterSpec = object::spec(object)?;
         let network = Configuration::load(cx.host)?.network;
         let moved = engine.container(&kinds::load_balancer_name(&cluster)?)?;
         ids.extend(moved.filter(|found| is_endpoint(found, &spec, &network)).map(|found| found.id));

@@ -325,8 +325,9 @@ fn split_image(image: &str) -> (&str, Option<&str>) {
 }
 
 fn pull_failure(progress: &[u8]) -> Option<String> {
-    let lines = progress.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    lines.filter_map(|line| line.get("error")?.as_str().map(str::to_owned)).last()
+    let mut lines =
+        progress.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    lines.find_map(|line| line.get("error")?.as_str().map(str::to_owned))
 }
 
 /// A log without the frames that the engine puts around the output of a container without a terminal.

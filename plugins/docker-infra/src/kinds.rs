@@ -1,6 +1,6 @@
 //! The parts of the objects that this provider reads, and the names that it gives to containers.
 
-use capwasm_sdk::{Problem, object};
+use capwasm_sdk::Problem;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -95,15 +95,6 @@ pub struct Mount {
     pub read_only: bool,
 }
 
-/// `spec` of an object in a given shape.
-pub fn spec<T: for<'de> Deserialize<'de> + Default>(of: &Value) -> Result<T, Problem> {
-    match of.get("spec") {
-        None | Some(Value::Null) => Ok(T::default()),
-        Some(spec) => T::deserialize(spec)
-            .map_err(|error| Problem::invalid("BadSpec", format!("spec of {}: {error}", object::name(of)))),
-    }
-}
-
 /// Name of a cluster's load balancer.
 pub fn load_balancer_name(cluster: &str) -> Result<String, Problem> {
     host_name(format!("{cluster}-lb"))
@@ -133,6 +124,7 @@ fn host_name(name: String) -> Result<String, Problem> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
+    use capwasm_sdk::object;
     use serde_json::json;
 
     #[test]
@@ -146,8 +138,8 @@ mod tests {
 
     #[test]
     fn a_spec_of_another_shape_is_refused() {
-        assert_eq!(spec::<MachineSpec>(&json!({})).unwrap(), MachineSpec::default());
-        assert!(spec::<MachineSpec>(&json!({"spec": {"extraMounts": "x"}})).is_err());
-        assert!(spec::<ClusterSpec>(&json!({"spec": {"controlPlaneEndpoint": {"port": 70000}}})).is_err());
+        assert_eq!(object::spec::<MachineSpec>(&json!({})).unwrap(), MachineSpec::default());
+        assert!(object::spec::<MachineSpec>(&json!({"spec": {"extraMounts": "x"}})).is_err());
+        assert!(object::spec::<ClusterSpec>(&json!({"spec": {"controlPlaneEndpoint": {"port": 70000}}})).is_err());
     }
 }

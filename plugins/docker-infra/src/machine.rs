@@ -80,7 +80,7 @@ pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<MachineAnswer, 
     }
     let subject = Subject {
         object,
-        spec: kinds::spec(object)?,
+        spec: object::spec(object)?,
         name: kinds::machine_name(&cluster, object::name(&machine))?,
         cluster,
         configuration: Configuration::load(cx.host)?,
@@ -175,6 +175,6 @@ fn answer(subject: &Subject<'_>, container: &Container) -> MachineAnswer {
 /// Removes whatever was made for the machine, finished or not.
 pub fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
     cx.out.condition(CONTAINER_PROVISIONED, Some(false), "Deleting", "");
-    let spec: MachineSpec = kinds::spec(object)?;
+    let spec: MachineSpec = object::spec(object)?;
     container::remove(cx, &Engine::new(cx.host), object::uid(object), &spec.provider_id)
 }

@@ -36,14 +36,8 @@ impl Kind {
         reason = "a provider with a broken CRD inside cannot describe itself; the host reports the trap"
     )]
     pub fn new(role: Role, crd: &str) -> Kind {
-        let crd: Value = serde_json::from_str(crd)
-            .unwrap_or_else(|error| panic!("unable to parse the CRD: {error}"));
-        let text = |pointer: &str| {
-            crd.pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let crd: Value = serde_json::from_str(crd).unwrap_or_else(|error| panic!("unable to parse the CRD: {error}"));
+        let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         Kind(KindDescriptor {
             role,
             group: text("/spec/group"),
@@ -160,8 +154,5 @@ impl Description {
 }
 
 fn pattern(group: &str, kind: &str) -> KindPattern {
-    KindPattern {
-        group: group.to_owned(),
-        kind: kind.to_owned(),
-    }
+    KindPattern { group: group.to_owned(), kind: kind.to_owned() }
 }

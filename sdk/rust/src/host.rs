@@ -25,17 +25,8 @@ pub struct ObjectRef {
 
 impl ObjectRef {
     /// An object of the reconciled object's own namespace, or of a cluster-scoped kind.
-    pub fn new(
-        api_version: impl Into<String>,
-        kind: impl Into<String>,
-        name: impl Into<String>,
-    ) -> ObjectRef {
-        ObjectRef {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            namespace: None,
-            name: name.into(),
-        }
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>, name: impl Into<String>) -> ObjectRef {
+        ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace: None, name: name.into() }
     }
 
     /// The same in a namespace.
@@ -66,11 +57,7 @@ pub struct HttpRequest {
 impl HttpRequest {
     /// A request without headers and body.
     pub fn new(method: &str, url: impl Into<String>) -> HttpRequest {
-        HttpRequest {
-            method: method.to_owned(),
-            url: url.into(),
-            ..HttpRequest::default()
-        }
+        HttpRequest { method: method.to_owned(), url: url.into(), ..HttpRequest::default() }
     }
 
     /// One header more.
@@ -205,12 +192,7 @@ pub trait Host {
     fn http(&self, request: &HttpRequest) -> Result<HttpResponse, Refused>;
 
     /// A self-signed CA.
-    fn new_authority(
-        &self,
-        common_name: &str,
-        algorithm: Algorithm,
-        days: u32,
-    ) -> Result<Pair, Refused>;
+    fn new_authority(&self, common_name: &str, algorithm: Algorithm, days: u32) -> Result<Pair, Refused>;
     /// A client certificate with a fresh key, signed by `authority`.
     fn issue_client(
         &self,

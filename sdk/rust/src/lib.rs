@@ -85,8 +85,7 @@ pub use host::{Algorithm, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pai
 pub use outcome::{Condition, Event, Operation, Outcome, Place};
 pub use problem::{Fault, Problem};
 pub use provider::{
-    Address, AddressKind, Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane,
-    ControlPlaneAnswer, Endpoint, FailureDomain, Format, InfrastructureCluster,
-    InfrastructureMachine, MachineAnswer, Provider,
+    Address, AddressKind, Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer, Endpoint,
+    FailureDomain, Format, InfrastructureCluster, InfrastructureMachine, MachineAnswer, Provider,
 };
 pub use refused::{Optional, Refusal, Refused};

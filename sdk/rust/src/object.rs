@@ -1,13 +1,13 @@
-//! Small accessors for Kubernetes objects as JSON, and the JSON merge patch (RFC 7386).
+//! Small accessors for Kubernetes objects as JSON, typed specs, and the JSON merge patch (RFC 7386).
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::problem::Problem;
 
 /// The string at a JSON pointer, empty when it is not there: `text(&object, "/spec/clusterName")`.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// `metadata.name`.
@@ -25,6 +25,25 @@ pub fn uid(object: &Value) -> &str {
     text(object, "/metadata/uid")
 }
 
+/// `spec` in the shape that a provider reads it; the default when there is none, an `invalid` problem when it has
+/// another shape.
+///
+/// ```
+/// #[derive(Default, PartialEq, Debug, serde::Deserialize)]
+/// #[serde(default)]
+/// struct BoxSpec { size: u32 }
+///
+/// let sized = serde_json::json!({"spec": {"size": 3, "colour": "red"}});
+/// assert_eq!(capwasm_sdk::object::spec::<BoxSpec>(&sized), Ok(BoxSpec { size: 3 }));
+/// ```
+pub fn spec<T: for<'de> Deserialize<'de> + Default>(object: &Value) -> Result<T, Problem> {
+    match object.get("spec") {
+        None | Some(Value::Null) => Ok(T::default()),
+        Some(spec) => T::deserialize(spec)
+            .map_err(|error| Problem::invalid("BadSpec", format!("spec of {}: {error}", name(object)))),
+    }
+}
+
 /// A label's value.
 pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("labels")?.get(name)?.as_str()
@@ -32,27 +51,17 @@ pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 
 /// An annotation's value.
 pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
-    object
-        .get("metadata")?
-        .get("annotations")?
-        .get(name)?
-        .as_str()
+    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
 /// Whether it is being deleted.
 pub fn is_deleting(object: &Value) -> bool {
-    object
-        .pointer("/metadata/deletionTimestamp")
-        .is_some_and(|at| !at.is_null())
+    object.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
 }
 
 /// A condition of `status.conditions` by its type.
 pub fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
-    object
-        .pointer("/status/conditions")?
-        .as_array()?
-        .iter()
-        .find(|condition| text(condition, "/type") == name)
+    object.pointer("/status/conditions")?.as_array()?.iter().find(|condition| text(condition, "/type") == name)
 }
 
 /// Whether a condition is `True`.
@@ -82,22 +91,14 @@ pub fn merge(target: &mut Value, patch: &Value) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
     use serde_json::json;
 
     #[test]
     fn a_merge_patch_adds_replaces_and_clears() {
         let mut target = json!({"a": {"b": 1, "c": [1, 2]}, "d": 1});
-        merge(
-            &mut target,
-            &json!({"a": {"b": null, "c": [3], "e": {"f": null}}, "d": {"g": 1}}),
-        );
+        merge(&mut target, &json!({"a": {"b": null, "c": [3], "e": {"f": null}}, "d": {"g": 1}}));
         assert_eq!(target, json!({"a": {"c": [3], "e": {}}, "d": {"g": 1}}));
     }
 }

@@ -44,38 +44,13 @@ pub struct Event {
 
 /// One operation. `key` names it in [`crate::Host::results`] of the next pass.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(
-    missing_docs,
-    reason = "the fields are those of the methods of `Outcome`"
-)]
+#[allow(missing_docs, reason = "the fields are those of the methods of `Outcome`")]
 pub enum Operation {
-    Create {
-        key: String,
-        place: Place,
-        object: Value,
-    },
-    Apply {
-        key: String,
-        place: Place,
-        object: Value,
-    },
-    Patch {
-        key: String,
-        place: Place,
-        target: ObjectRef,
-        merge: Value,
-    },
-    SetConditionOf {
-        key: String,
-        target: ObjectRef,
-        condition: Condition,
-    },
-    Delete {
-        key: String,
-        place: Place,
-        target: ObjectRef,
-        uid: Option<String>,
-    },
+    Create { key: String, place: Place, object: Value },
+    Apply { key: String, place: Place, object: Value },
+    Patch { key: String, place: Place, target: ObjectRef, merge: Value },
+    SetConditionOf { key: String, target: ObjectRef, condition: Condition },
+    Delete { key: String, place: Place, target: ObjectRef, uid: Option<String> },
 }
 
 /// Everything that one call collected.
@@ -130,21 +105,13 @@ impl Outcome {
 
     /// A normal event.
     pub fn event(&mut self, reason: &str, message: impl Into<String>) -> &mut Outcome {
-        self.events.push(Event {
-            warning: false,
-            reason: reason.to_owned(),
-            message: message.into(),
-        });
+        self.events.push(Event { warning: false, reason: reason.to_owned(), message: message.into() });
         self
     }
 
     /// A warning event.
     pub fn warning(&mut self, reason: &str, message: impl Into<String>) -> &mut Outcome {
-        self.events.push(Event {
-            warning: true,
-            reason: reason.to_owned(),
-            message: message.into(),
-        });
+        self.events.push(Event { warning: true, reason: reason.to_owned(), message: message.into() });
         self
     }
 
@@ -162,38 +129,19 @@ impl Outcome {
 
     /// Creates if absent; ours is adopted, another's is a conflict.
     pub fn create(&mut self, key: impl Into<String>, place: Place, object: Value) -> &mut Outcome {
-        self.operations.push(Operation::Create {
-            key: key.into(),
-            place,
-            object,
-        });
+        self.operations.push(Operation::Create { key: key.into(), place, object });
         self
     }
 
     /// Server-side apply of an object whose whole intent is ours.
     pub fn apply(&mut self, key: impl Into<String>, place: Place, object: Value) -> &mut Outcome {
-        self.operations.push(Operation::Apply {
-            key: key.into(),
-            place,
-            object,
-        });
+        self.operations.push(Operation::Apply { key: key.into(), place, object });
         self
     }
 
     /// JSON merge patch.
-    pub fn patch(
-        &mut self,
-        key: impl Into<String>,
-        place: Place,
-        target: ObjectRef,
-        merge: Value,
-    ) -> &mut Outcome {
-        self.operations.push(Operation::Patch {
-            key: key.into(),
-            place,
-            target,
-            merge,
-        });
+    pub fn patch(&mut self, key: impl Into<String>, place: Place, target: ObjectRef, merge: Value) -> &mut Outcome {
+        self.operations.push(Operation::Patch { key: key.into(), place, target, merge });
         self
     }
 
@@ -207,17 +155,8 @@ impl Outcome {
         reason: &str,
         message: impl Into<String>,
     ) -> &mut Outcome {
-        let condition = Condition {
-            name: name.to_owned(),
-            status,
-            reason: reason.to_owned(),
-            message: message.into(),
-        };
-        self.operations.push(Operation::SetConditionOf {
-            key: key.into(),
-            target,
-            condition,
-        });
+        let condition = Condition { name: name.to_owned(), status, reason: reason.to_owned(), message: message.into() };
+        self.operations.push(Operation::SetConditionOf { key: key.into(), target, condition });
         self
     }
 
@@ -229,20 +168,13 @@ impl Outcome {
         target: ObjectRef,
         uid: Option<String>,
     ) -> &mut Outcome {
-        self.operations.push(Operation::Delete {
-            key: key.into(),
-            place,
-            target,
-            uid,
-        });
+        self.operations.push(Operation::Delete { key: key.into(), place, target, uid });
         self
     }
 
     /// The condition of that name, when it was set.
     pub fn condition_named(&self, name: &str) -> Option<&Condition> {
-        self.conditions
-            .iter()
-            .find(|condition| condition.name == name)
+        self.conditions.iter().find(|condition| condition.name == name)
     }
 
     /// What the status patches make of an empty status.

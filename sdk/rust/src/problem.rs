@@ -62,12 +62,7 @@ impl Problem {
 
     /// A problem of any fault.
     pub fn new(fault: Fault, reason: impl Into<String>, message: impl Into<String>) -> Problem {
-        Problem {
-            fault,
-            reason: reason.into(),
-            message: message.into(),
-            retry_after: None,
-        }
+        Problem { fault, reason: reason.into(), message: message.into(), retry_after: None }
     }
 
     /// The same problem, tried again after `delay`.
@@ -100,12 +95,7 @@ impl From<Refused> for Problem {
             Refusal::Denied => (Fault::Terminal, None),
             Refusal::Unsupported => (Fault::Unsupported, None),
         };
-        Problem {
-            fault,
-            reason: refused.reason,
-            message: refused.message,
-            retry_after,
-        }
+        Problem { fault, reason: refused.reason, message: refused.message, retry_after }
     }
 }
 
@@ -119,12 +109,7 @@ impl Error for Problem {}
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
 
     #[test]
@@ -142,10 +127,7 @@ mod tests {
         for (refusal, fault) in table {
             let problem = Problem::from(Refused::new(refusal, "Why", "because"));
             assert_eq!(problem.fault, fault, "{refusal:?}");
-            assert_eq!(
-                (problem.reason.as_str(), problem.message.as_str()),
-                ("Why", "because")
-            );
+            assert_eq!((problem.reason.as_str(), problem.message.as_str()), ("Why", "because"));
         }
     }
 }

@@ -21,10 +21,7 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// A context with an empty outcome.
     pub fn new(host: &'a dyn Host) -> Context<'a> {
-        Context {
-            host,
-            out: Outcome::default(),
-        }
+        Context { host, out: Outcome::default() }
     }
 
     /// The first related object of a role, where there is at most one.

@@ -38,11 +38,7 @@ pub struct Refused {
 impl Refused {
     /// A refusal with its reason and message.
     pub fn new(refusal: Refusal, reason: impl Into<String>, message: impl Into<String>) -> Refused {
-        Refused {
-            refusal,
-            reason: reason.into(),
-            message: message.into(),
-        }
+        Refused { refusal, reason: reason.into(), message: message.into() }
     }
 
     /// A `not-found` with the reason `NotFound`.

@@ -17,8 +17,8 @@ use crate::object;
 use crate::outcome::{Outcome, Place};
 use crate::problem::Problem;
 use crate::provider::{
-    Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer,
-    InfrastructureCluster, InfrastructureMachine, MachineAnswer,
+    Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer, InfrastructureCluster,
+    InfrastructureMachine, MachineAnswer,
 };
 use crate::refused::{Refusal, Refused};
 
@@ -111,10 +111,7 @@ impl TestHost {
     /// One more object of a role.
     #[must_use]
     pub fn related(mut self, role: &str, object: Value) -> TestHost {
-        self.related
-            .entry(role.to_owned())
-            .or_default()
-            .push(object);
+        self.related.entry(role.to_owned()).or_default().push(object);
         self
     }
 
@@ -146,19 +143,12 @@ impl TestHost {
     /// Removes an object between passes.
     pub fn remove(&self, place: Place, target: &ObjectRef) {
         let namespace = self.namespace_of(place, target);
-        self.objects
-            .borrow_mut()
-            .retain(|(at, known)| *at != place || !is(known, target, &namespace));
+        self.objects.borrow_mut().retain(|(at, known)| *at != place || !is(known, target, &namespace));
     }
 
     /// All objects of an API server.
     pub fn objects(&self, place: Place) -> Vec<Value> {
-        self.objects
-            .borrow()
-            .iter()
-            .filter(|(at, _)| *at == place)
-            .map(|(_, object)| object.clone())
-            .collect()
+        self.objects.borrow().iter().filter(|(at, _)| *at == place).map(|(_, object)| object.clone()).collect()
     }
 
     /// Makes every read of the workload cluster `unavailable`, or possible again.
@@ -169,8 +159,7 @@ impl TestHost {
     /// A key of a Secret.
     #[must_use]
     pub fn secret(mut self, name: &str, key: &str, value: impl Into<Vec<u8>>) -> TestHost {
-        self.secrets
-            .insert((name.to_owned(), key.to_owned()), value.into());
+        self.secrets.insert((name.to_owned(), key.to_owned()), value.into());
         self
     }
 
@@ -183,10 +172,7 @@ impl TestHost {
 
     /// Who answers HTTP.
     #[must_use]
-    pub fn http(
-        self,
-        handler: impl FnMut(&HttpRequest) -> Result<HttpResponse, Refused> + 'static,
-    ) -> TestHost {
+    pub fn http(self, handler: impl FnMut(&HttpRequest) -> Result<HttpResponse, Refused> + 'static) -> TestHost {
         *self.http.borrow_mut() = Some(Box::new(handler));
         self
     }
@@ -208,18 +194,11 @@ impl TestHost {
 
     fn take(&self, place: Place, like: &Value) {
         let same = |known: &Value| {
-            [
-                "/apiVersion",
-                "/kind",
-                "/metadata/namespace",
-                "/metadata/name",
-            ]
-            .iter()
-            .all(|at| object::text(known, at) == object::text(like, at))
+            ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"]
+                .iter()
+                .all(|at| object::text(known, at) == object::text(like, at))
         };
-        self.objects
-            .borrow_mut()
-            .retain(|(at, known)| *at != place || !same(known));
+        self.objects.borrow_mut().retain(|(at, known)| *at != place || !same(known));
     }
 
     fn namespace_of(&self, place: Place, target: &ObjectRef) -> String {
@@ -232,29 +211,18 @@ impl TestHost {
     fn note(&self, place: Place, what: String) -> Result<(), Refused> {
         self.reads.borrow_mut().push(Read { place, what });
         if place == Place::Workload && self.workload_down {
-            return Err(Refused::new(
-                Refusal::Unavailable,
-                "NotConnected",
-                "the workload cluster cannot be reached",
-            ));
+            return Err(Refused::new(Refusal::Unavailable, "NotConnected", "the workload cluster cannot be reached"));
         }
         Ok(())
     }
 
     fn get(&self, place: Place, target: &ObjectRef) -> Result<Value, Refused> {
         let namespace = self.namespace_of(place, target);
-        let what = format!(
-            "{}/{} {namespace}/{}",
-            target.api_version, target.kind, target.name
-        );
+        let what = format!("{}/{} {namespace}/{}", target.api_version, target.kind, target.name);
         self.note(place, format!("get {what}"))?;
         let objects = self.objects.borrow();
-        let found = objects
-            .iter()
-            .find(|(at, known)| *at == place && is(known, target, &namespace));
-        found
-            .map(|(_, object)| object.clone())
-            .ok_or_else(|| Refused::not_found(format!("there is no {what}")))
+        let found = objects.iter().find(|(at, known)| *at == place && is(known, target, &namespace));
+        found.map(|(_, object)| object.clone()).ok_or_else(|| Refused::not_found(format!("there is no {what}")))
     }
 
     fn list(
@@ -265,20 +233,9 @@ impl TestHost {
         namespace: Option<&str>,
         labels: &str,
     ) -> Result<Vec<Value>, Refused> {
-        self.note(
-            place,
-            format!(
-                "list {api_version}/{kind} {} {labels}",
-                namespace.unwrap_or("-")
-            ),
-        )?;
-        let selector = selector::parse(labels).ok_or_else(|| {
-            Refused::new(
-                Refusal::Invalid,
-                "BadSelector",
-                format!("not a label selector: {labels}"),
-            )
-        })?;
+        self.note(place, format!("list {api_version}/{kind} {} {labels}", namespace.unwrap_or("-")))?;
+        let selector = selector::parse(labels)
+            .ok_or_else(|| Refused::new(Refusal::Invalid, "BadSelector", format!("not a label selector: {labels}")))?;
         let wanted = namespace.or(match place {
             Place::Management => Some(self.namespace.as_str()),
             Place::Workload => None,
@@ -370,49 +327,26 @@ impl Host for TestHost {
     }
 
     fn secret(&self, name: &str, key: &str) -> Result<Vec<u8>, Refused> {
-        self.reads.borrow_mut().push(Read {
-            place: Place::Management,
-            what: format!("secret {name} {key}"),
-        });
+        self.reads.borrow_mut().push(Read { place: Place::Management, what: format!("secret {name} {key}") });
         let found = self.secrets.get(&(name.to_owned(), key.to_owned()));
-        found
-            .cloned()
-            .ok_or_else(|| Refused::not_found(format!("there is no key {key} in Secret {name}")))
+        found.cloned().ok_or_else(|| Refused::not_found(format!("there is no key {key} in Secret {name}")))
     }
 
     fn bootstrap_data(&self, key: &str) -> Result<Vec<u8>, Refused> {
         let found = self.bootstrap_data.get(key);
-        found
-            .cloned()
-            .ok_or_else(|| Refused::not_found("there is no bootstrap data yet"))
+        found.cloned().ok_or_else(|| Refused::not_found("there is no bootstrap data yet"))
     }
 
     fn http(&self, request: &HttpRequest) -> Result<HttpResponse, Refused> {
         self.requests.borrow_mut().push(request.clone());
         match self.http.borrow_mut().as_mut() {
             Some(handler) => handler(request),
-            None => Err(Refused::new(
-                Refusal::Denied,
-                "NotGranted",
-                "the test has no HTTP handler",
-            )),
+            None => Err(Refused::new(Refusal::Denied, "NotGranted", "the test has no HTTP handler")),
         }
     }
 
-    fn new_authority(
-        &self,
-        common_name: &str,
-        algorithm: Algorithm,
-        days: u32,
-    ) -> Result<Pair, Refused> {
-        Ok(fake_pair(
-            "authority",
-            common_name,
-            algorithm,
-            self.now_ms,
-            days,
-            self.next(),
-        ))
+    fn new_authority(&self, common_name: &str, algorithm: Algorithm, days: u32) -> Result<Pair, Refused> {
+        Ok(fake_pair("authority", common_name, algorithm, self.now_ms, days, self.next()))
     }
 
     fn issue_client(
@@ -423,48 +357,24 @@ impl Host for TestHost {
         days: u32,
     ) -> Result<Pair, Refused> {
         if !authority.certificate_pem.starts_with(BEGIN) {
-            return Err(Refused::new(
-                Refusal::Invalid,
-                "BadAuthority",
-                "the authority is not a certificate",
-            ));
+            return Err(Refused::new(Refusal::Invalid, "BadAuthority", "the authority is not a certificate"));
         }
-        let common_name = format!(
-            "{} O={}",
-            subject.common_name,
-            subject.organizations.join(",")
-        );
-        Ok(fake_pair(
-            "client",
-            &common_name,
-            algorithm,
-            self.now_ms,
-            days,
-            self.next(),
-        ))
+        let common_name = format!("{} O={}", subject.common_name, subject.organizations.join(","));
+        Ok(fake_pair("client", &common_name, algorithm, self.now_ms, days, self.next()))
     }
 
     fn new_signing_key(&self, algorithm: Algorithm) -> Result<(String, String), Refused> {
         let serial = self.next();
-        Ok((
-            format!("fake public key {serial} {algorithm:?}\n"),
-            format!("fake private key {serial} {algorithm:?}\n"),
-        ))
+        Ok((format!("fake public key {serial} {algorithm:?}\n"), format!("fake private key {serial} {algorithm:?}\n")))
     }
 
     fn public_key_hash(&self, certificate_pem: &str) -> Result<String, Refused> {
         if !certificate_pem.starts_with(BEGIN) {
-            return Err(Refused::new(
-                Refusal::Invalid,
-                "BadCertificate",
-                "this is not a certificate",
-            ));
+            return Err(Refused::new(Refusal::Invalid, "BadCertificate", "this is not a certificate"));
         }
         let sum = certificate_pem
             .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
-                (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
+            .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Ok(format!("sha256:{}", format!("{sum:016x}").repeat(4)))
     }
 
@@ -473,13 +383,7 @@ impl Host for TestHost {
             .lines()
             .find_map(|line| line.strip_prefix("not-after-ms: "))
             .and_then(|text| text.parse().ok())
-            .ok_or_else(|| {
-                Refused::new(
-                    Refusal::Invalid,
-                    "BadCertificate",
-                    "this is not a certificate",
-                )
-            })
+            .ok_or_else(|| Refused::new(Refusal::Invalid, "BadCertificate", "this is not a certificate"))
     }
 
     fn random_token(&self, alphabet: &str, length: u32) -> String {
@@ -487,12 +391,8 @@ impl Host for TestHost {
         let mut state = self.next().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (0..length)
             .filter_map(|_| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                let index = usize::try_from(state >> 33)
-                    .unwrap_or_default()
-                    .checked_rem(letters.len())?;
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let index = usize::try_from(state >> 33).unwrap_or_default().checked_rem(letters.len())?;
                 letters.get(index).copied()
             })
             .collect()
@@ -506,22 +406,13 @@ impl Host for TestHost {
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 
 /// A pair that a test can recognise: readable, unique, with its end inside.
-fn fake_pair(
-    what: &str,
-    common_name: &str,
-    algorithm: Algorithm,
-    now_ms: u64,
-    days: u32,
-    serial: u64,
-) -> Pair {
+fn fake_pair(what: &str, common_name: &str, algorithm: Algorithm, now_ms: u64, days: u32, serial: u64) -> Pair {
     let not_after = now_ms + u64::from(days) * 86_400_000;
     Pair {
         certificate_pem: format!(
             "{BEGIN}\nfake {what} {serial} {algorithm:?}\nCN={common_name}\nnot-after-ms: {not_after}\n-----END CERTIFICATE-----\n"
         ),
-        key_pem: format!(
-            "-----BEGIN PRIVATE KEY-----\nfake {what} {serial}\n-----END PRIVATE KEY-----\n"
-        ),
+        key_pem: format!("-----BEGIN PRIVATE KEY-----\nfake {what} {serial}\n-----END PRIVATE KEY-----\n"),
     }
 }
 
@@ -568,10 +459,7 @@ pub fn deprovision_machine<T: InfrastructureMachine>(
 }
 
 /// `Bootstrap::generate`.
-pub fn generate<T: Bootstrap>(
-    host: &dyn Host,
-    object: &Value,
-) -> (Result<Option<BootstrapData>, Problem>, Outcome) {
+pub fn generate<T: Bootstrap>(host: &dyn Host, object: &Value) -> (Result<Option<BootstrapData>, Problem>, Outcome) {
     run(host, |cx| T::generate(cx, object))
 }
 
@@ -581,17 +469,11 @@ pub fn release<T: Bootstrap>(host: &dyn Host, object: &Value) -> (Result<bool, P
 }
 
 /// `ControlPlane::reconcile`.
-pub fn reconcile<T: ControlPlane>(
-    host: &dyn Host,
-    object: &Value,
-) -> (Result<ControlPlaneAnswer, Problem>, Outcome) {
+pub fn reconcile<T: ControlPlane>(host: &dyn Host, object: &Value) -> (Result<ControlPlaneAnswer, Problem>, Outcome) {
     run(host, |cx| T::reconcile(cx, object))
 }
 
 /// `ControlPlane::delete`.
-pub fn delete<T: ControlPlane>(
-    host: &dyn Host,
-    object: &Value,
-) -> (Result<bool, Problem>, Outcome) {
+pub fn delete<T: ControlPlane>(host: &dyn Host, object: &Value) -> (Result<bool, Problem>, Outcome) {
     run(host, |cx| T::delete(cx, object))
 }

@@ -1,9 +1,6 @@
 //! The YAML document itself, and its template header.
 
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use super::yaml::{self, Yaml};
 
 /// A cloud-config in its own words.
 #[derive(Debug, Default)]
@@ -13,9 +10,8 @@ pub struct Document {
     pub ignored: Vec<String>,
 }
 
-/// An entry of `write_files`; scalars as they were written, so that `0600` stays what it says.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+/// An entry of `write_files`.
+#[derive(Debug, Default)]
 pub struct WriteFile {
     pub path: String,
     pub content: String,
@@ -26,79 +22,83 @@ pub struct WriteFile {
 }
 
 impl Document {
+    /// Errors name places and keys, never content.
     pub fn parse(text: &str) -> Result<Document, String> {
-        let options = serde_saphyr::options! { with_snippet: false };
-        let parsed: Option<Document> = serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| error.to_string().chars().take(500).collect::<String>())?;
-        Ok(parsed.unwrap_or_default())
+        let mut document = Document::default();
+        for (module, value) in map(yaml::parse(text)?, "the document")? {
+            match module.as_str() {
+                "write_files" => {
+                    let entries = list(value, "write_files")?;
+                    document.write_files = entries.into_iter().map(write_file).collect::<Result<_, _>>()?;
+                }
+                "runcmd" => {
+                    let entries = list(value, "runcmd")?;
+                    document.commands = entries.into_iter().map(command).collect::<Result<_, _>>()?;
+                }
+                _ => document.ignored.push(module.chars().take(80).collect()),
+            }
+        }
+        Ok(document)
     }
 }
 
-impl<'de> Deserialize<'de> for Document {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Document, D::Error> {
-        struct Modules;
-        impl<'de> Visitor<'de> for Modules {
-            type Value = Document;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a mapping of cloud-init modules")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
-                let mut document = Document::default();
-                while let Some(module) = map.next_key::<String>()? {
-                    match module.as_str() {
-                        "write_files" => document.write_files = map.next_value::<Option<_>>()?.unwrap_or_default(),
-                        "runcmd" => {
-                            let commands = map.next_value::<Option<Vec<Command>>>()?.unwrap_or_default();
-                            document.commands = commands.into_iter().map(|command| command.0).collect();
-                        }
-                        _ => {
-                            map.next_value::<IgnoredAny>()?;
-                            document.ignored.push(module.chars().take(80).collect());
-                        }
-                    }
-                }
-                Ok(document)
-            }
-        }
-        deserializer.deserialize_map(Modules)
+fn map(value: Option<Yaml>, what: &str) -> Result<Vec<(String, Yaml)>, String> {
+    match value {
+        Some(Yaml::Map(fields)) => Ok(fields),
+        Some(value) if !value.is_null() => Err(format!("{what} is not a mapping")),
+        _ => Ok(Vec::new()),
     }
+}
+
+fn list(value: Yaml, what: &str) -> Result<Vec<Yaml>, String> {
+    match value {
+        Yaml::List(items) => Ok(items),
+        value if value.is_null() => Ok(Vec::new()),
+        _ => Err(format!("{what} is not a list")),
+    }
+}
+
+fn write_file(entry: Yaml) -> Result<WriteFile, String> {
+    let mut file = WriteFile::default();
+    for (field, value) in map(Some(entry), "an entry of write_files")? {
+        let Yaml::Scalar { text, binary, .. } = value else {
+            return Err(format!("{field} of an entry of write_files is not a scalar"));
+        };
+        match field.as_str() {
+            "path" => file.path = text,
+            "content" => {
+                if binary {
+                    file.encoding = "base64".to_owned();
+                }
+                file.content = text;
+            }
+            "encoding" => file.encoding = text,
+            "permissions" => file.permissions = text,
+            "owner" => file.owner = text,
+            "append" => file.append = matches!(text.to_ascii_lowercase().as_str(), "true" | "yes" | "on"),
+            // All files are written before the commands anyway.
+            "defer" => {}
+            _ => return Err(format!("an entry of write_files has the unknown field {field:?}")),
+        }
+    }
+    Ok(file)
 }
 
 /// A line for the shell, or words that the shell must take as they are.
-struct Command(String);
-
-impl<'de> Deserialize<'de> for Command {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Command, D::Error> {
-        struct LineOrWords;
-        impl<'de> Visitor<'de> for LineOrWords {
-            type Value = Command;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a command as a string or as a list of words")
-            }
-
-            fn visit_str<E: Error>(self, line: &str) -> Result<Command, E> {
-                Ok(Command(line.to_owned()))
-            }
-
-            fn visit_bool<E: Error>(self, word: bool) -> Result<Command, E> {
-                Ok(Command(word.to_string()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut words: A) -> Result<Command, A::Error> {
-                let mut line = String::new();
-                while let Some(word) = words.next_element::<String>()? {
-                    if !line.is_empty() {
-                        line.push(' ');
-                    }
-                    line.push_str(&quote(&word));
-                }
-                Ok(Command(line))
-            }
+fn command(entry: Yaml) -> Result<String, String> {
+    match entry {
+        Yaml::Scalar { text, .. } => Ok(text),
+        Yaml::List(words) => {
+            let quoted: Result<Vec<String>, String> = words
+                .into_iter()
+                .map(|word| match word {
+                    Yaml::Scalar { text, .. } => Ok(quote(&text)),
+                    _ => Err("a word of a command in runcmd is not a scalar".to_owned()),
+                })
+                .collect();
+            Ok(quoted?.join(" "))
         }
-        deserializer.deserialize_any(LineOrWords)
+        Yaml::Map(_) => Err("a command in runcmd is neither a string nor a list".to_owned()),
     }
 }
 

@@ -44,11 +44,26 @@ fn contents_are_decoded() {
     let plain = "H4sIAAAAAAACA8vI5AIAenpv7QMAAAA=";
     let gz = parse(format!("write_files:\n- {{path: /a, encoding: gzip+base64, content: {plain}}}\n").as_bytes(), "m");
     let b64 = parsed(
-        "write_files:\n- {path: /a, encoding: b64, content: aGkK}\n- {path: /b, encoding: base64, content: \"aG\\nk\"}\n",
+        "write_files:\n- {path: /a, encoding: b64, content: aGkK}\n- {path: /b, encoding: base64, content: \"aG\\nk\"}\n- {path: /c, content: !!binary aGk=}\n",
     );
     assert_eq!(b64.files[0].content, b"hi\n");
     assert_eq!(b64.files[1].content, b"hi");
+    assert_eq!(b64.files[2].content, b"hi");
     assert_eq!(gz.map(|config| config.files[0].content.clone()), Ok(b"hi\n".to_vec()));
+}
+
+#[test]
+fn errors_never_quote_the_document() {
+    for text in [
+        "write_files: secret\n",
+        "write_files: [secret]\n",
+        "runcmd: [secret, {secret: secret}]\n",
+        "a: 'secret",
+        "secret",
+    ] {
+        let error = parse(text.as_bytes(), "m").unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+    }
 }
 
 #[test]
@@ -135,6 +150,7 @@ fn hostile_documents_are_refused_and_never_panic() {
         ("too many permissions", "write_files: [{path: /a, permissions: '177777'}]\n"),
         ("traversal", "write_files: [{path: ../../etc/passwd}]\n"),
         ("deep nesting", nested.as_str()),
+        ("unknown field", "write_files: [{path: /a, sorce: {uri: x}}]\n"),
         ("alias bomb", bomb.as_str()),
     ] {
         assert!(parse(text.as_bytes(), "m").is_err(), "{what}");

@@ -114,9 +114,9 @@ fn remember(cx: &mut Context<'_>, hint: &Value, now: u64, mut fields: Value) {
     }
 }
 
-/// Looks again sooner while a step is young.
+/// Looks again sooner while a step is young. The engine tells whole seconds: half of one is the best guess.
 fn wait(now: u64, since: Option<u64>) -> Duration {
-    let age = since.map_or(LONGEST_WAIT_MS, |since| now.saturating_sub(since * 1_000));
+    let age = since.map_or(LONGEST_WAIT_MS, |since| now.saturating_sub(since * 1_000 + 500));
     Duration::from_millis((age / 4).clamp(SHORTEST_WAIT_MS, LONGEST_WAIT_MS))
 }
 

@@ -14,7 +14,7 @@ fn container(state: &str, uid: &str) -> Container {
 fn subject<'a>(object: &'a Value, machine: Value, privileged: bool) -> Subject<'a> {
     Subject {
         object,
-        spec: crate::kinds::spec(object).unwrap(),
+        spec: object::spec(object).unwrap(),
         machine,
         cluster: "quick".to_owned(),
         name: "quick-1".to_owned(),

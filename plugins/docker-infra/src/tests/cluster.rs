@@ -135,6 +135,17 @@ fn a_load_balancer_that_died_is_started_and_one_that_is_gone_is_made_again() {
 }
 
 #[test]
+fn failure_domains_do_not_come_and_go_with_the_load_balancer() {
+    let mut world = world();
+    settle(&mut world);
+    world.engine.borrow_mut().containers.get_mut("quick-lb").unwrap().state = "restarting";
+    let (answer, outcome) = world.pass(|host, object| provision_cluster::<Docker>(host, object)).unwrap();
+    assert_eq!(answer.unwrap().failure_domains.len(), 2);
+    assert!(outcome.wake_after.is_some());
+    assert!(!object::is_true(&world.object, "LoadBalancerAvailable"));
+}
+
+#[test]
 fn an_endpoint_that_can_no_longer_be_right_is_reported() {
     let mut world = world();
     let endpoint = settle(&mut world).endpoint.unwrap();

@@ -1,13 +1,7 @@
 //! Generated from `wit/`: one world with every import, so that the glue over them is written once (what a component
 //! really imports is what its code uses), and one world per exported interface, so that a component exports any set of
 //! them. The linker unites the worlds of the macros that a provider invokes.
-#![allow(
-    unsafe_code,
-    missing_docs,
-    rust_2018_idioms,
-    clippy::all,
-    reason = "generated"
-)]
+#![allow(unsafe_code, missing_docs, rust_2018_idioms, clippy::all, reason = "generated")]
 
 /// Every interface that any provider may import.
 pub mod imported {

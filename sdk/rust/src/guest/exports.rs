@@ -5,15 +5,13 @@ use std::marker::PhantomData;
 use serde_json::Value;
 
 use super::bindings::{
-    bootstrap, control_plane, descriptor, imported::types, infrastructure_cluster,
-    infrastructure_machine,
+    bootstrap, control_plane, descriptor, imported::types, infrastructure_cluster, infrastructure_machine,
 };
 use super::imports::{Imports, deliver};
 use crate::host::Host;
 use crate::problem::{Fault, Problem};
 use crate::provider::{
-    Bootstrap, Context, ControlPlane, Endpoint, InfrastructureCluster, InfrastructureMachine,
-    Provider,
+    Bootstrap, Context, ControlPlane, Endpoint, InfrastructureCluster, InfrastructureMachine, Provider,
 };
 
 /// Runs one role function; the outcome is handed over whatever it returned.
@@ -22,12 +20,8 @@ fn run<R>(
     object: &str,
     function: impl FnOnce(&mut Context<'_>, &Value) -> Result<R, Problem>,
 ) -> Result<R, types::Problem> {
-    let object: Value = serde_json::from_str(object).map_err(|error| {
-        problem(Problem::invalid(
-            "MalformedObject",
-            format!("the object is not JSON: {error}"),
-        ))
-    })?;
+    let object: Value = serde_json::from_str(object)
+        .map_err(|error| problem(Problem::invalid("MalformedObject", format!("the object is not JSON: {error}"))))?;
     let mut cx = Context::new(host);
     let result = function(&mut cx, &object);
     deliver(&cx.out);
@@ -45,17 +39,12 @@ fn problem(problem: Problem) -> types::Problem {
         },
         reason: problem.reason,
         message: problem.message,
-        retry_after_ms: problem
-            .retry_after
-            .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+        retry_after_ms: problem.retry_after.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
     }
 }
 
 fn endpoint(endpoint: Endpoint) -> types::Endpoint {
-    types::Endpoint {
-        host: endpoint.host,
-        port: endpoint.port,
-    }
+    types::Endpoint { host: endpoint.host, port: endpoint.port }
 }
 
 /// What the macros export: a provider behind the exports of its roles.
@@ -103,10 +92,7 @@ impl<T: InfrastructureMachine> infrastructure_machine::Guest for Guest<T> {
             addresses: answer
                 .addresses
                 .into_iter()
-                .map(|address| types::Address {
-                    kind: address.kind.as_str().to_owned(),
-                    value: address.value,
-                })
+                .map(|address| types::Address { kind: address.kind.as_str().to_owned(), value: address.value })
                 .collect(),
             failure_domain: answer.failure_domain,
         })
@@ -120,10 +106,7 @@ impl<T: InfrastructureMachine> infrastructure_machine::Guest for Guest<T> {
 impl<T: Bootstrap> bootstrap::Guest for Guest<T> {
     fn generate(object: String) -> Result<Option<bootstrap::BootstrapData>, types::Problem> {
         let data = run(&KEYS, &object, T::generate)?;
-        Ok(data.map(|data| bootstrap::BootstrapData {
-            format: data.format.as_str().to_owned(),
-            value: data.value,
-        }))
+        Ok(data.map(|data| bootstrap::BootstrapData { format: data.format.as_str().to_owned(), value: data.value }))
     }
 
     fn release(object: String) -> Result<bool, types::Problem> {

@@ -12,21 +12,13 @@ use crate::refused::{Refusal, Refused};
 pub struct Imports<const HTTP: bool, const PKI: bool>;
 
 /// JSON from the host.
-#[allow(
-    clippy::panic,
-    reason = "the contract says JSON; a host that breaks it gets a trap that says so"
-)]
+#[allow(clippy::panic, reason = "the contract says JSON; a host that breaks it gets a trap that says so")]
 fn json(text: &str) -> Value {
-    serde_json::from_str(text)
-        .unwrap_or_else(|error| panic!("the host sent what is not JSON: {error}"))
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("the host sent what is not JSON: {error}"))
 }
 
 fn unsupported<T>(what: &str) -> Result<T, Refused> {
-    Err(Refused::new(
-        Refusal::Unsupported,
-        "NotInWorld",
-        format!("this kind of provider has no {what}"),
-    ))
+    Err(Refused::new(Refusal::Unsupported, "NotInWorld", format!("this kind of provider has no {what}")))
 }
 
 impl From<types::CallError> for Refused {
@@ -41,11 +33,7 @@ impl From<types::CallError> for Refused {
             types::Refusal::Unavailable => Refusal::Unavailable,
             types::Refusal::Unsupported => Refusal::Unsupported,
         };
-        Refused {
-            refusal,
-            reason: error.reason,
-            message: error.message,
-        }
+        Refused { refusal, reason: error.reason, message: error.message }
     }
 }
 
@@ -70,10 +58,7 @@ fn algorithm(algorithm: Algorithm) -> pki::Algorithm {
 }
 
 fn pair(pair: pki::Pair) -> Pair {
-    Pair {
-        certificate_pem: pair.certificate_pem,
-        key_pem: pair.key_pem,
-    }
+    Pair { certificate_pem: pair.certificate_pem, key_pem: pair.key_pem }
 }
 
 impl<const HTTP: bool, const PKI: bool> Host for Imports<HTTP, PKI> {
@@ -98,10 +83,7 @@ impl<const HTTP: bool, const PKI: bool> Host for Imports<HTTP, PKI> {
     }
 
     fn results(&self) -> Vec<(String, Result<(), Refused>)> {
-        call::results()
-            .into_iter()
-            .map(|(key, result)| (key, result.map_err(Refused::from)))
-            .collect()
+        call::results().into_iter().map(|(key, result)| (key, result.map_err(Refused::from))).collect()
     }
 
     fn lookup(&self, target: &ObjectRef) -> Result<Value, Refused> {
@@ -115,10 +97,7 @@ impl<const HTTP: bool, const PKI: bool> Host for Imports<HTTP, PKI> {
         namespace: Option<&str>,
         labels: &str,
     ) -> Result<Vec<Value>, Refused> {
-        Ok(lookup::list(api_version, kind, namespace, labels)?
-            .iter()
-            .map(|text| json(text))
-            .collect())
+        Ok(lookup::list(api_version, kind, namespace, labels)?.iter().map(|text| json(text)).collect())
     }
 
     fn workload(&self, target: &ObjectRef) -> Result<Value, Refused> {
@@ -132,10 +111,7 @@ impl<const HTTP: bool, const PKI: bool> Host for Imports<HTTP, PKI> {
         namespace: Option<&str>,
         labels: &str,
     ) -> Result<Vec<Value>, Refused> {
-        Ok(workload::list(api_version, kind, namespace, labels)?
-            .iter()
-            .map(|text| json(text))
-            .collect())
+        Ok(workload::list(api_version, kind, namespace, labels)?.iter().map(|text| json(text)).collect())
     }
 
     fn secret(&self, name: &str, key: &str) -> Result<Vec<u8>, Refused> {
@@ -157,61 +133,30 @@ impl<const HTTP: bool, const PKI: bool> Host for Imports<HTTP, PKI> {
         if let Some(deadline) = request.deadline {
             client.deadline(u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX));
         }
-        let response = client.send(
-            &request.method,
-            &request.url,
-            &request.headers,
-            &request.body,
-        )?;
-        Ok(HttpResponse {
-            status: response.status,
-            headers: response.headers,
-            body: response.body,
-        })
+        let response = client.send(&request.method, &request.url, &request.headers, &request.body)?;
+        Ok(HttpResponse { status: response.status, headers: response.headers, body: response.body })
     }
 
-    fn new_authority(
-        &self,
-        common_name: &str,
-        with: Algorithm,
-        days: u32,
-    ) -> Result<Pair, Refused> {
+    fn new_authority(&self, common_name: &str, with: Algorithm, days: u32) -> Result<Pair, Refused> {
         if !PKI {
             return unsupported("keys");
         }
-        Ok(pair(pki::new_authority(
-            common_name,
-            algorithm(with),
-            days,
-        )?))
+        Ok(pair(pki::new_authority(common_name, algorithm(with), days)?))
     }
 
-    fn issue_client(
-        &self,
-        authority: &Pair,
-        subject: &Subject,
-        with: Algorithm,
-        days: u32,
-    ) -> Result<Pair, Refused> {
+    fn issue_client(&self, authority: &Pair, subject: &Subject, with: Algorithm, days: u32) -> Result<Pair, Refused> {
         if !PKI {
             return unsupported("keys");
         }
-        let authority = pki::Pair {
-            certificate_pem: authority.certificate_pem.clone(),
-            key_pem: authority.key_pem.clone(),
-        };
+        let authority =
+            pki::Pair { certificate_pem: authority.certificate_pem.clone(), key_pem: authority.key_pem.clone() };
         let subject = pki::Subject {
             common_name: subject.common_name.clone(),
             organizations: subject.organizations.clone(),
             dns_names: subject.dns_names.clone(),
             ip_addresses: subject.ip_addresses.clone(),
         };
-        Ok(pair(pki::issue_client(
-            &authority,
-            &subject,
-            algorithm(with),
-            days,
-        )?))
+        Ok(pair(pki::issue_client(&authority, &subject, algorithm(with), days)?))
     }
 
     fn new_signing_key(&self, with: Algorithm) -> Result<(String, String), Refused> {
@@ -235,10 +180,7 @@ impl<const HTTP: bool, const PKI: bool> Host for Imports<HTTP, PKI> {
         Ok(pki::not_after_ms(certificate_pem)?)
     }
 
-    #[allow(
-        clippy::panic,
-        reason = "an infrastructure provider that asks for a token is wrong in any case"
-    )]
+    #[allow(clippy::panic, reason = "an infrastructure provider that asks for a token is wrong in any case")]
     fn random_token(&self, alphabet: &str, length: u32) -> String {
         if !PKI {
             panic!("this kind of provider has no random tokens");
@@ -253,10 +195,7 @@ impl<const HTTP: bool, const PKI: bool> Host for Imports<HTTP, PKI> {
             Level::Warn => log::Level::Warn,
             Level::Error => log::Level::Error,
         };
-        let fields: Vec<_> = fields
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
+        let fields: Vec<_> = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         log::write(level, message, &fields);
     }
 }
@@ -277,12 +216,7 @@ pub fn deliver(collected: &Outcome) {
         outcome::set_own(&fields.to_string());
     }
     for condition in &collected.conditions {
-        outcome::set_condition(
-            &condition.name,
-            condition.status,
-            &condition.reason,
-            &condition.message,
-        );
+        outcome::set_condition(&condition.name, condition.status, &condition.reason, &condition.message);
     }
     for event in &collected.events {
         outcome::emit_event(event.warning, &event.reason, &event.message);
@@ -300,29 +234,12 @@ pub fn deliver(collected: &Outcome) {
 
 fn deliver_operation(operation: &Operation) {
     match operation {
-        Operation::Create {
-            key,
-            place: at,
-            object,
-        } => outcome::create(key, place(*at), &object.to_string()),
-        Operation::Apply {
-            key,
-            place: at,
-            object,
-        } => outcome::apply(key, place(*at), &object.to_string()),
-        Operation::Patch {
-            key,
-            place: at,
-            target,
-            merge,
-        } => {
+        Operation::Create { key, place: at, object } => outcome::create(key, place(*at), &object.to_string()),
+        Operation::Apply { key, place: at, object } => outcome::apply(key, place(*at), &object.to_string()),
+        Operation::Patch { key, place: at, target, merge } => {
             outcome::patch(key, place(*at), &reference(target), &merge.to_string());
         }
-        Operation::SetConditionOf {
-            key,
-            target,
-            condition,
-        } => outcome::set_condition_of(
+        Operation::SetConditionOf { key, target, condition } => outcome::set_condition_of(
             key,
             &reference(target),
             &condition.name,
@@ -330,12 +247,7 @@ fn deliver_operation(operation: &Operation) {
             &condition.reason,
             &condition.message,
         ),
-        Operation::Delete {
-            key,
-            place: at,
-            target,
-            uid,
-        } => {
+        Operation::Delete { key, place: at, target, uid } => {
             outcome::delete(key, place(*at), &reference(target), uid.as_deref());
         }
     }

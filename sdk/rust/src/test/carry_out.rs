@@ -27,12 +27,9 @@ fn set_condition(target: &mut Value, condition: &Condition) {
         Some(false) => "False",
         None => "Unknown",
     };
-    let entry = json!({"type": condition.name, "status": status, "reason": condition.reason, "message": condition.message});
-    let mut conditions = target
-        .pointer("/status/conditions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let entry =
+        json!({"type": condition.name, "status": status, "reason": condition.reason, "message": condition.message});
+    let mut conditions = target.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default();
     conditions.retain(|known| object::text(known, "/type") != condition.name);
     conditions.push(entry);
     object::merge(target, &json!({"status": {"conditions": conditions}}));
@@ -56,39 +53,16 @@ impl TestHost {
 
     fn one(&self, operation: &Operation) -> (String, Result<(), Refused>) {
         match operation {
-            Operation::Create { key, place, object } => {
-                (key.clone(), self.create(*place, object, false))
+            Operation::Create { key, place, object } => (key.clone(), self.create(*place, object, false)),
+            Operation::Apply { key, place, object } => (key.clone(), self.create(*place, object, true)),
+            Operation::Patch { key, place, target, merge } => {
+                (key.clone(), self.change(*place, target, |found| object::merge(found, merge)))
             }
-            Operation::Apply { key, place, object } => {
-                (key.clone(), self.create(*place, object, true))
+            Operation::SetConditionOf { key, target, condition } => {
+                (key.clone(), self.change(Place::Management, target, |found| set_condition(found, condition)))
             }
-            Operation::Patch {
-                key,
-                place,
-                target,
-                merge,
-            } => (
-                key.clone(),
-                self.change(*place, target, |found| object::merge(found, merge)),
-            ),
-            Operation::SetConditionOf {
-                key,
-                target,
-                condition,
-            } => (
-                key.clone(),
-                self.change(Place::Management, target, |found| {
-                    set_condition(found, condition)
-                }),
-            ),
-            Operation::Delete {
-                key,
-                place,
-                target,
-                uid,
-            } => {
-                let other =
-                    |found: &Value| uid.as_ref().is_some_and(|uid| uid != object::uid(found));
+            Operation::Delete { key, place, target, uid } => {
+                let other = |found: &Value| uid.as_ref().is_some_and(|uid| uid != object::uid(found));
                 if self.get(*place, target).is_ok_and(|found| !other(&found)) {
                     self.remove(*place, target);
                 }
@@ -100,16 +74,10 @@ impl TestHost {
     fn create(&self, place: Place, wanted: &Value, merge: bool) -> Result<(), Refused> {
         let mut wanted = wanted.clone();
         if place == Place::Management && object::namespace(&wanted).is_empty() {
-            object::merge(
-                &mut wanted,
-                &json!({"metadata": {"namespace": self.namespace}}),
-            );
+            object::merge(&mut wanted, &json!({"metadata": {"namespace": self.namespace}}));
         }
-        let mut target = ObjectRef::new(
-            object::text(&wanted, "/apiVersion"),
-            object::text(&wanted, "/kind"),
-            object::name(&wanted),
-        );
+        let mut target =
+            ObjectRef::new(object::text(&wanted, "/apiVersion"), object::text(&wanted, "/kind"), object::name(&wanted));
         target.namespace = Some(object::namespace(&wanted).to_owned());
         match self.get(place, &target) {
             Ok(mut found) if merge => {
@@ -118,17 +86,10 @@ impl TestHost {
                 Ok(())
             }
             Ok(found) if shares_an_owner(&found, &wanted) => Ok(()),
-            Ok(_) => Err(Refused::new(
-                Refusal::Conflict,
-                "NotOurs",
-                format!("{} belongs to another", target.name),
-            )),
+            Ok(_) => Err(Refused::new(Refusal::Conflict, "NotOurs", format!("{} belongs to another", target.name))),
             Err(refused) if refused.is_not_found() => {
                 if object::uid(&wanted).is_empty() {
-                    object::merge(
-                        &mut wanted,
-                        &json!({"metadata": {"uid": format!("uid-{}", self.next())}}),
-                    );
+                    object::merge(&mut wanted, &json!({"metadata": {"uid": format!("uid-{}", self.next())}}));
                 }
                 self.put(place, wanted);
                 Ok(())
@@ -137,12 +98,7 @@ impl TestHost {
         }
     }
 
-    fn change(
-        &self,
-        place: Place,
-        target: &ObjectRef,
-        change: impl FnOnce(&mut Value),
-    ) -> Result<(), Refused> {
+    fn change(&self, place: Place, target: &ObjectRef, change: impl FnOnce(&mut Value)) -> Result<(), Refused> {
         let mut found = self.get(place, target)?;
         change(&mut found);
         self.put(place, found);
@@ -153,14 +109,8 @@ impl TestHost {
 /// Without owner references on the wanted object it counts as ours: a test has one provider only.
 fn shares_an_owner(found: &Value, wanted: &Value) -> bool {
     let uids = |object: &Value| -> Vec<String> {
-        let owners = object
-            .pointer("/metadata/ownerReferences")
-            .and_then(Value::as_array);
-        owners
-            .into_iter()
-            .flatten()
-            .map(|owner| object::text(owner, "/uid").to_owned())
-            .collect()
+        let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+        owners.into_iter().flatten().map(|owner| object::text(owner, "/uid").to_owned()).collect()
     };
     let wanted = uids(wanted);
     wanted.is_empty() || uids(found).iter().any(|uid| wanted.contains(uid))
@@ -168,12 +118,7 @@ fn shares_an_owner(found: &Value, wanted: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
     use crate::Host;
 
@@ -184,65 +129,30 @@ mod tests {
         let mut first = Outcome::default();
         first
             .create("create", Place::Management, secret.clone())
-            .patch(
-                "patch",
-                Place::Management,
-                reference.clone(),
-                json!({"data": {"k": "dg=="}}),
-            )
-            .patch(
-                "absent",
-                Place::Management,
-                ObjectRef::new("v1", "Secret", "b"),
-                json!({}),
-            )
+            .patch("patch", Place::Management, reference.clone(), json!({"data": {"k": "dg=="}}))
+            .patch("absent", Place::Management, ObjectRef::new("v1", "Secret", "b"), json!({}))
             .delete("never", Place::Management, reference.clone(), None);
         let host = TestHost::new();
         host.carry_out(&first);
         assert_eq!(host.lookup(&reference).unwrap()["data"]["k"], "dg==");
-        let ends: Vec<_> = host
-            .results()
-            .into_iter()
-            .map(|(key, result)| (key, result.is_ok()))
-            .collect();
-        assert_eq!(
-            ends,
-            [
-                ("create".to_owned(), true),
-                ("patch".to_owned(), true),
-                ("absent".to_owned(), false)
-            ]
-        );
+        let ends: Vec<_> = host.results().into_iter().map(|(key, result)| (key, result.is_ok())).collect();
+        assert_eq!(ends, [("create".to_owned(), true), ("patch".to_owned(), true), ("absent".to_owned(), false)]);
         let mut second = Outcome::default();
-        second.delete(
-            "delete",
-            Place::Management,
-            reference.clone(),
-            Some("another".to_owned()),
-        );
+        second.delete("delete", Place::Management, reference.clone(), Some("another".to_owned()));
         host.carry_out(&second);
-        assert!(
-            host.lookup(&reference).is_ok(),
-            "another uid is another object"
-        );
+        assert!(host.lookup(&reference).is_ok(), "another uid is another object");
     }
 
     #[test]
     fn an_outcome_is_written_back_into_the_object() {
-        let mut object = json!({"metadata": {"name": "a"}, "status": {"old": 1, "conditions": [{"type": "A", "status": "False"}]}});
+        let mut object =
+            json!({"metadata": {"name": "a"}, "status": {"old": 1, "conditions": [{"type": "A", "status": "False"}]}});
         let mut outcome = Outcome::default();
-        outcome
-            .status(json!({"old": null, "new": 2}))
-            .own(json!({"spec": {"providerID": "x"}}));
-        outcome
-            .condition("A", Some(true), "Done", "")
-            .condition("B", None, "Later", "");
+        outcome.status(json!({"old": null, "new": 2})).own(json!({"spec": {"providerID": "x"}}));
+        outcome.condition("A", Some(true), "Done", "").condition("B", None, "Later", "");
         write_back(&outcome, &mut object);
         assert_eq!(object["spec"]["providerID"], "x");
-        assert_eq!(
-            (object["status"].get("old"), &object["status"]["new"]),
-            (None, &json!(2))
-        );
+        assert_eq!((object["status"].get("old"), &object["status"]["new"]), (None, &json!(2)));
         assert!(object::is_true(&object, "A"));
         assert_eq!(object["status"]["conditions"].as_array().unwrap().len(), 2);
     }

@@ -18,10 +18,7 @@ pub enum Requirement {
 
 /// None for what is not a selector of this kind.
 pub fn parse(text: &str) -> Option<Vec<Requirement>> {
-    let terms = text
-        .split(',')
-        .map(str::trim)
-        .filter(|term| !term.is_empty());
+    let terms = text.split(',').map(str::trim).filter(|term| !term.is_empty());
     terms.map(requirement).collect()
 }
 
@@ -53,12 +50,7 @@ pub fn matches(requirements: &[Requirement], candidate: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic,
-        reason = "tests"
-    )]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
     use serde_json::json;
 

@@ -1,0 +1,186 @@
+//! A YAML document as a small tree, with scalars as they were written.
+//!
+//! Built from the events of a parser, because the type of a scalar is decided by its place in a cloud-config, not by
+//! its looks (`0600`), and because error messages must not quote a document that is full of keys.
+
+use std::collections::BTreeMap;
+
+use granit_parser::{Event, Parser, ScalarStyle, Tag};
+
+/// Levels of lists and mappings.
+const DEEPEST: usize = 16;
+/// Lists, mappings and scalars, counted again each time an alias repeats them.
+const MOST_NODES: usize = 20_000;
+
+/// A node of the document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Yaml {
+    /// Text; `plain` without quotes or block.
+    Scalar {
+        /// After escape processing.
+        text: String,
+        /// Whether it might mean null.
+        plain: bool,
+        /// `!!binary`.
+        binary: bool,
+    },
+    /// A sequence.
+    List(Vec<Yaml>),
+    /// A mapping with distinct keys, in order.
+    Map(Vec<(String, Yaml)>),
+}
+
+impl Yaml {
+    /// Whether nothing is meant.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Yaml::Scalar { text, plain: true, .. } if matches!(text.as_str(), "" | "~" | "null"))
+    }
+
+    fn nodes(&self) -> usize {
+        match self {
+            Yaml::Scalar { .. } => 1,
+            Yaml::List(items) => 1 + items.iter().map(Yaml::nodes).sum::<usize>(),
+            Yaml::Map(fields) => 1 + fields.iter().map(|(_, value)| 1 + value.nodes()).sum::<usize>(),
+        }
+    }
+}
+
+/// One document; none when there is nothing but comments.
+pub fn parse(text: &str) -> Result<Option<Yaml>, String> {
+    let mut reader = Reader { events: Parser::new_from_str(text), anchors: BTreeMap::new(), nodes: 0 };
+    let mut root = None;
+    loop {
+        match reader.next()? {
+            Event::StreamEnd => return Ok(root),
+            Event::StreamStart | Event::DocumentEnd => {}
+            Event::DocumentStart(..) if root.is_none() => {
+                let first = reader.next()?;
+                root = Some(reader.node(first, 0)?);
+            }
+            _ => return Err("there is more than one document".to_owned()),
+        }
+    }
+}
+
+struct Reader<'a> {
+    events: Parser<'a, granit_parser::StrInput<'a>>,
+    anchors: BTreeMap<usize, Yaml>,
+    nodes: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Result<Event<'a>, String> {
+        match self.events.next() {
+            Some(Ok((event, _))) => Ok(event),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Ok(Event::StreamEnd),
+        }
+    }
+
+    fn node(&mut self, event: Event<'a>, depth: usize) -> Result<Yaml, String> {
+        self.count(1)?;
+        if depth > DEEPEST {
+            return Err(format!("lists and mappings are nested deeper than {DEEPEST}"));
+        }
+        let (node, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let binary = is_binary(tag.as_deref())?;
+                (Yaml::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain, binary }, anchor)
+            }
+            Event::SequenceStart(_, anchor, _) => (self.list(depth)?, anchor),
+            Event::MappingStart(_, anchor, _) => (self.map(depth)?, anchor),
+            Event::Alias(anchor) => {
+                let node = self.anchors.get(&anchor).cloned().ok_or("an alias names what it is part of")?;
+                self.count(node.nodes())?;
+                return Ok(node);
+            }
+            _ => return Err("the document ends too early".to_owned()),
+        };
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Yaml, String> {
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                Event::SequenceEnd => return Ok(Yaml::List(items)),
+                event => items.push(self.node(event, depth + 1)?),
+            }
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Yaml, String> {
+        let mut fields: Vec<(String, Yaml)> = Vec::new();
+        loop {
+            let key = match self.next()? {
+                Event::MappingEnd => return Ok(Yaml::Map(fields)),
+                Event::Scalar(text, ..) => text.into_owned(),
+                _ => return Err("a key is not a word".to_owned()),
+            };
+            if key == "<<" {
+                return Err("merge keys are not supported".to_owned());
+            }
+            if fields.iter().any(|(known, _)| *known == key) {
+                return Err(format!("the key {key:?} occurs twice in one mapping"));
+            }
+            let event = self.next()?;
+            fields.push((key, self.node(event, depth + 1)?));
+        }
+    }
+
+    fn count(&mut self, nodes: usize) -> Result<(), String> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        if self.nodes > MOST_NODES { Err(format!("there are more than {MOST_NODES} nodes")) } else { Ok(()) }
+    }
+}
+
+/// Core tags change nothing here; a tag that is not known might.
+fn is_binary(tag: Option<&Tag>) -> Result<bool, String> {
+    match tag {
+        None => Ok(false),
+        Some(tag) if tag.is_yaml_core_schema() => Ok(false),
+        Some(tag) if tag.suffix_in_namespace("tag:yaml.org,2002:").as_deref() == Some("binary") => Ok(true),
+        Some(_) => Err("a tag is not known".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    fn text(text: &str) -> Yaml {
+        Yaml::Scalar { text: text.to_owned(), plain: true, binary: false }
+    }
+
+    #[test]
+    fn scalars_stay_as_they_were_written() {
+        let Some(Yaml::Map(fields)) = parse("a: 0600\nb: 'null'\nc: ~\nd:\n").unwrap() else { panic!("a mapping") };
+        assert_eq!(fields[0].1, text("0600"));
+        let nulls: Vec<bool> = fields.iter().map(|(_, value)| value.is_null()).collect();
+        assert_eq!(nulls, [false, false, true, true]);
+        assert_eq!(parse("# nothing\n").unwrap(), None);
+    }
+
+    #[test]
+    fn aliases_repeat_what_they_name_within_limits() {
+        let repeated = Yaml::List(vec![text("x"), text("x")]);
+        assert_eq!(parse("[&a x, *a]").unwrap(), Some(repeated));
+        let bomb = (1..20).fold("- &a0 [x, x]\n".to_owned(), |text, n| {
+            let before = n - 1;
+            format!("{text}- &a{n} [*a{before}, *a{before}, *a{before}]\n")
+        });
+        assert!(parse(&bomb).unwrap_err().contains("more than 20000"));
+        assert!(parse(&format!("{}{}", "[".repeat(100), "]".repeat(100))).unwrap_err().contains("deeper"));
+    }
+
+    #[test]
+    fn what_could_be_misunderstood_is_refused() {
+        for bad in ["a: 1\na: 2", "a: &x {<<: 1}", "--- a\n--- b", "? [a]\n: b", "a: !thing b", "a: *b", "- &a [*a]"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}
