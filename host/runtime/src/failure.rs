@@ -180,10 +180,31 @@ fn frame_names(text: &str) -> Vec<String> {
             let (index, rest) = line.trim_start().split_once(": ")?;
             index.parse::<u32>().ok()?;
             let name = rest.split_once(" - ").map_or(rest, |(_, name)| name);
-            Some(name.trim().to_owned())
+            Some(without_hashes(name.trim()))
         })
         .take(FRAMES)
         .collect()
+}
+
+/// Rust's symbol hashes (`[b7974e8690430dd9]` and a last `::h809c7280f92aa51`) tell a reader nothing.
+fn without_hashes(name: &str) -> String {
+    let hex = |text: &str| text.len() >= 15 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let name = match name.rsplit_once("::h") {
+        Some((path, hash)) if hex(hash) => path,
+        _ => name,
+    };
+    let mut parts = name.split('[');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(']') {
+            Some((hash, rest)) if hex(hash) => text.push_str(rest),
+            _ => {
+                text.push('[');
+                text.push_str(part);
+            }
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -196,6 +217,19 @@ mod tests {
         let text = "error while executing at wasm backtrace:\n    0:   0x64ff - guest.wasm!core::panicking::panic\n    \
                     1:   0x1 - guest.wasm!<wasm function 3>\n  at the end";
         assert_eq!(frame_names(text), ["guest.wasm!core::panicking::panic", "guest.wasm!<wasm function 3>"]);
+    }
+
+    #[test]
+    fn hashes_of_symbols_are_left_out() {
+        let rows = [
+            ("g!__rustc[b7974e8690430dd9]::__rust_realloc", "g!__rustc::__rust_realloc"),
+            ("g!alloc::raw_vec::finish_grow::hb809c7280f92aa51", "g!alloc::raw_vec::finish_grow"),
+            ("g!<alloc[60c8babfd1b21f68]::S as core[6d9e98711c484d2e]::W>::write", "g!<alloc::S as core::W>::write"),
+            ("g!<[u8; 4]>::helper", "g!<[u8; 4]>::helper"),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(without_hashes(name), expected);
+        }
     }
 
     #[test]

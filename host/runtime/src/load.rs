@@ -114,12 +114,13 @@ pub(crate) async fn load(shared: &Arc<Shared>, bytes: &[u8], limits: Limits) -> 
         limits,
     };
     let probe = Arc::new(guest("?", limits.for_describe()));
-    let (text, pure) = probe.clone().describe(describe_call(1)).await?;
-    let (again, _) = probe.describe(describe_call(2)).await?;
-    if text != again {
+    let first = probe.clone().describe(describe_call(1)).await?;
+    let second = probe.describe(describe_call(2)).await?;
+    let text = first.text.map_err(|problem| LoadError::Contract { problem })?;
+    if second.text != Ok(text.clone()) {
         return Err(LoadError::NotConstant);
     }
-    if !pure {
+    if first.acted || second.acted {
         return Err(LoadError::DescribeActed);
     }
     let descriptor = read_descriptor(&text, &exports)?;

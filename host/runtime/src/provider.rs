@@ -149,8 +149,8 @@ impl Guest {
         }
     }
 
-    /// `describe()`, without capabilities and under tight limits. Also tells whether it collected anything.
-    pub(crate) async fn describe(self: Arc<Self>, call: Call) -> Result<(String, bool), CallError> {
+    /// `describe()`, without capabilities and under tight limits.
+    pub(crate) async fn describe(self: Arc<Self>, call: Call) -> Result<Described, CallError> {
         const NAME: &str = "descriptor.describe";
         let fail = |failure| self.error(NAME, failure);
         let permit = self.shared.slots.clone().acquire_owned().await;
@@ -161,10 +161,13 @@ impl Guest {
             let exports = guest.exports.clone();
             running
                 .run(&guest, async |store: &mut Store<State>, instance: Instance, _: &String| {
-                    exports.descriptor.load(&mut *store, &instance)?.call_describe(&mut *store).await
+                    if let Err(error) = exports.fit(store, &instance) {
+                        return Ok(Err(format!("{error:#}")));
+                    }
+                    exports.descriptor.load(&mut *store, &instance)?.call_describe(&mut *store).await.map(Ok)
                 })
                 .await
-                .map(|text| (text, running.store.into_data().outcome.used() == 0))
+                .map(|text| Described { text, acted: !running.store.into_data().outcome.into_outcome().is_empty() })
         });
         match AbortOnDrop(task).join().await {
             Ok(result) => result.map_err(fail),
@@ -271,7 +274,26 @@ enum Broken {
     Call(wasmtime::Error),
 }
 
+/// What `describe()` did.
+pub(crate) struct Described {
+    /// Its answer, or what of the component does not fit the contract: the types of exported functions are only known of
+    /// an instance.
+    pub(crate) text: Result<String, String>,
+    /// Whether it collected an outcome.
+    pub(crate) acted: bool,
+}
+
 impl Exports {
+    /// Whether every exported function has the contract's type.
+    fn fit(&self, mut store: &mut Store<State>, instance: &Instance) -> wasmtime::Result<()> {
+        self.descriptor.load(&mut store, instance)?;
+        self.cluster.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
+        self.machine.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
+        self.bootstrap.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
+        self.control_plane.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
+        Ok(())
+    }
+
     async fn dispatch(
         &self,
         function: Function,

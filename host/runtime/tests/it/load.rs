@@ -1,0 +1,121 @@
+//! What may be loaded, and what is said about the rest.
+
+use std::collections::BTreeSet;
+
+use capwasm_api::descriptor::Role;
+use capwasm_runtime::{Failure, Limits, LoadError, Runtime, RuntimeOptions};
+
+use serde_json::Value;
+
+use crate::support::{guest, hostile, load_hostile, options};
+
+#[tokio::test]
+async fn a_provider_says_what_it_is() {
+    let runtime = Runtime::new(options()).unwrap();
+    let bytes = guest();
+    let provider = runtime.load(&bytes, Limits::default()).await.unwrap();
+    assert_eq!(provider.descriptor().name, "fixture");
+    assert_eq!(
+        provider.roles(),
+        [Role::InfrastructureCluster, Role::InfrastructureMachine, Role::Bootstrap, Role::ControlPlane]
+    );
+    assert_eq!(provider.size(), bytes.len());
+    assert!(provider.digest().starts_with("sha256:") && provider.digest().len() == 71);
+    assert!(provider.imports().iter().any(|import| import == "capwasm:provider/outcome@0.1.0"));
+}
+
+#[tokio::test]
+async fn the_published_schema_has_the_fields_of_the_descriptor() {
+    let runtime = Runtime::new(options()).unwrap();
+    let provider = runtime.load(&guest(), Limits::default()).await.unwrap();
+    let document = serde_json::to_value(provider.descriptor()).unwrap();
+    let schema = std::fs::read_to_string(crate::guests::root().join("wit/descriptor.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+    let rows = [
+        (&document, &schema),
+        (&document["kinds"][0], &schema["$defs"]["kind"]),
+        (&document["wants"], &schema["$defs"]["wants"]),
+    ];
+    for (value, schema) in rows {
+        assert_eq!(keys(value), keys(&schema["properties"]));
+    }
+}
+
+#[tokio::test]
+async fn a_hostile_component_is_not_loaded_and_the_error_says_why() {
+    let runtime = Runtime::new(options()).unwrap();
+    let rows = [
+        ("core-module", "core WebAssembly module, not a component; build it with `--target wasm32-wasip2`"),
+        ("no-descriptor", "does not export capwasm:provider/descriptor"),
+        ("unknown-import", "imports \"evil:host/exec@1.0.0\", which this host does not have"),
+        ("unknown-function", "does not fit contract 0.1"),
+        ("wrong-type", "does not fit contract 0.1"),
+        ("not-json", "what describe() says is not valid"),
+        ("changing-descriptor", "describe() answered differently"),
+        ("acting-descriptor", "describe() used `outcome`"),
+        ("trap", "unreachable"),
+        ("wild-pointer", "trapped"),
+    ];
+    for (name, expected) in rows {
+        let error = load_hostile(&runtime, name).await.to_string();
+        assert!(error.contains(expected), "{name}: {error}");
+    }
+    assert!(runtime.load(&guest(), Limits::default()).await.is_ok());
+}
+
+#[tokio::test]
+async fn describing_has_tight_limits() {
+    let runtime = Runtime::new(options()).unwrap();
+    type Check = fn(&Failure) -> bool;
+    let rows: [(&str, Check); 6] = [
+        ("endless-loop", |failure| matches!(failure, Failure::Cpu { .. })),
+        ("endless-start", |failure| matches!(failure, Failure::Cpu { .. })),
+        ("memory-bomb", |failure| matches!(failure, Failure::Memory { .. })),
+        ("initial-memory", |failure| matches!(failure, Failure::Memory { .. })),
+        ("deep-recursion", Failure::is_trap),
+        ("huge-result", |failure| matches!(failure, Failure::Result { .. })),
+    ];
+    for (name, check) in rows {
+        match load_hostile(&runtime, name).await {
+            LoadError::Describe(error) => assert!(check(&error.failure), "{name}: {error}"),
+            other => panic!("{name}: {other}"),
+        }
+    }
+    assert!(runtime.load(&guest(), Limits::default()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_trap_names_the_functions_that_led_there() {
+    let runtime = Runtime::new(options()).unwrap();
+    let LoadError::Describe(error) = load_hostile(&runtime, "trap").await else { panic!("no trap") };
+    let Failure::Trap { backtrace, .. } = &error.failure else { panic!("{error}") };
+    let position = |name: &str| backtrace.iter().position(|frame| frame.ends_with(name)).unwrap();
+    assert!(position("the_mistake") < position("the_way_there"), "{backtrace:?}");
+    assert!(error.to_string().contains("descriptor.describe"), "{error}");
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_component_are_refused_before_they_are_compiled() {
+    let runtime = Runtime::new(RuntimeOptions { max_component_bytes: 1 << 10, ..options() }).unwrap();
+    let load = async |bytes: &[u8]| runtime.load(bytes, Limits::default()).await.err().unwrap();
+    assert!(matches!(load(&[0; 2 << 10]).await, LoadError::TooLarge { size: 2048, limit: 1024 }));
+    assert!(matches!(load(b"").await, LoadError::NotWasm));
+    assert!(matches!(load(b"(component)").await, LoadError::NotWasm));
+    let mut cut = hostile("trap");
+    cut.truncate(cut.len() - 10);
+    assert!(matches!(load(&cut).await, LoadError::Invalid(_)));
+    let mut broken = hostile("trap");
+    for at in (8..broken.len()).step_by(7) {
+        broken[at] ^= 0x55;
+    }
+    assert!(matches!(load(&broken).await, LoadError::Invalid(_)));
+}
+
+#[tokio::test]
+async fn limits_that_the_host_does_not_give_are_named() {
+    let runtime = Runtime::new(options()).unwrap();
+    let limits = Limits { memory_bytes: 1 << 40, ..Limits::default() };
+    let error = runtime.load(&guest(), limits).await.err().unwrap();
+    assert!(error.to_string().starts_with("limits.memoryBytes is"), "{error}");
+}

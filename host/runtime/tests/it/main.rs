@@ -1,0 +1,13 @@
+//! The runtime with real components: a Rust guest that does what it is told, and hostile ones in text form.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod aot;
+mod calls;
+mod grants;
+#[path = "../../../../tests/src/guests.rs"]
+#[allow(dead_code, reason = "shared with the end-to-end tests, which build plugins too")]
+mod guests;
+mod http;
+mod limits;
+mod load;
+mod support;

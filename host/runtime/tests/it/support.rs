@@ -1,0 +1,123 @@
+//! One runtime and one loaded guest for each test.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use capwasm_runtime::{
+    Call, CallError, Capabilities, Facts, Function, Grants, HttpClient, Limits, LoadError, Lookup, ObjectRef, Provider,
+    Refused, Reply, Runtime, RuntimeOptions, Secrets,
+};
+use serde_json::{Value, json};
+
+use crate::guests;
+
+pub const NOW_MS: u64 = 1_900_000_000_123;
+
+pub struct Bench {
+    pub provider: Arc<Provider>,
+    pub limits: Limits,
+}
+
+impl Bench {
+    pub async fn new(limits: Limits) -> Self {
+        let runtime = Runtime::new(options()).unwrap();
+        let provider = runtime.load(&guest(), limits.clone()).await.unwrap();
+        Bench { provider, limits }
+    }
+
+    /// A machine's call with nothing granted.
+    pub async fn machine(&self, spec: Value) -> Result<Reply, CallError> {
+        self.granted(spec, Grants::default()).await
+    }
+
+    /// A machine's call with these grants.
+    pub async fn granted(&self, spec: Value, grants: Grants) -> Result<Reply, CallError> {
+        self.provider.call(self.call(spec, grants)).await
+    }
+
+    pub fn call(&self, spec: Value, grants: Grants) -> Call {
+        let client = HttpClient::new(&grants, &self.limits).unwrap();
+        Call {
+            function: Function::MachineProvision,
+            object: json!({"metadata": {"namespace": "mine", "name": "m"}, "spec": spec}).to_string(),
+            facts: Facts { now_ms: NOW_MS, attempt: 1, id: "call-1".into(), ..Facts::default() },
+            capabilities: Capabilities {
+                lookup: Arc::new(Objects),
+                workload: Arc::new(Objects),
+                secrets: Arc::new(Objects),
+                http: Arc::new(client),
+            },
+            grants: Arc::new(grants),
+            seed: 1,
+        }
+    }
+
+    /// What the guest saw in a call that succeeds.
+    pub async fn seen(&self, spec: Value, grants: Grants) -> Value {
+        seen(&self.granted(spec, grants).await.unwrap())
+    }
+
+    /// The proof that a failure took nothing else with it.
+    pub async fn still_works(&self) {
+        let reply = self.machine(json!({"do": "facts"})).await.unwrap();
+        assert!(reply.answer.is_ok());
+    }
+}
+
+pub fn seen(reply: &Reply) -> Value {
+    reply.answer.as_ref().unwrap();
+    reply.outcome.status[0]["seen"].clone()
+}
+
+/// Components are compiled once for all tests, and kept for the next run.
+pub fn options() -> RuntimeOptions {
+    let aot_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("runtime-aot"));
+    RuntimeOptions { max_in_flight: 8, aot_dir, ..RuntimeOptions::default() }
+}
+
+pub fn guest() -> Vec<u8> {
+    std::fs::read(guests::fixture("guest")).unwrap()
+}
+
+pub fn hostile(name: &str) -> Vec<u8> {
+    wat::parse_file(guests::fixture_file(&format!("hostile/{name}.wat"))).unwrap()
+}
+
+pub async fn load_hostile(runtime: &Runtime, name: &str) -> LoadError {
+    match runtime.load(&hostile(name), Limits::default()).await {
+        Ok(_) => panic!("{name} was loaded"),
+        Err(error) => error,
+    }
+}
+
+/// Answers every read with what was asked; a Secret has one key; `panic` panics.
+pub struct Objects;
+
+#[async_trait]
+impl Lookup for Objects {
+    async fn get(&self, target: &ObjectRef) -> Result<String, Refused> {
+        tokio::task::yield_now().await;
+        assert_ne!(target.name, "panic", "the host's own mistake");
+        Ok(json!({"kind": target.kind, "name": target.name, "namespace": target.namespace}).to_string())
+    }
+
+    async fn list(&self, _: &str, kind: &str, _: Option<&str>, labels: &str) -> Result<Vec<String>, Refused> {
+        Ok(vec![format!("{kind} {labels}")])
+    }
+}
+
+#[async_trait]
+impl Secrets for Objects {
+    async fn open(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
+        if name == "missing-ca" {
+            return Err(Refused::not_found("no such Secret"));
+        }
+        Ok(BTreeMap::from([("tls.crt".to_owned(), b"pem".to_vec())]))
+    }
+
+    async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
+        Ok(BTreeMap::from([("value".to_owned(), b"#!".to_vec())]))
+    }
+}
