@@ -153,7 +153,7 @@ mod tests {
                     bind :::6443;\n  default_backend kube-apiservers\n\nbackend kube-apiservers\n  option httpchk GET /healthz # comment\n  \
                     server one 127.64.0.3:6443 weight 100 check check-ssl verify none\n  server two 127.64.0.4:6443 weight 0\n";
         let problems = Configuration::parse(text).unwrap_err();
-        assert_eq!(problems, ["[haproxy.cfg:8] : 'bind' : invalid address"]);
+        assert_eq!(problems, ["[haproxy.cfg:9] : 'bind' : invalid address"]);
         let parsed = Configuration::parse(&text.replace(";", "")).unwrap();
         let servers = &parsed.ports[&6443];
         assert_eq!(

@@ -329,7 +329,8 @@ impl Documents {
         let values: Vec<Value> =
             serde_saphyr::from_multiple(text).map_err(|error| format!("error converting YAML to JSON: {error}"))?;
         let mut documents = Documents::default();
-        for value in values.into_iter().filter(|value| !value.is_null()) {
+        for mut value in values.into_iter().filter(|value| !value.is_null()) {
+            drop_nulls(&mut value);
             documents.add(value)?;
         }
         Ok(documents)
@@ -389,6 +390,18 @@ impl Documents {
                 "error unmarshaling configuration {kind}: strict decoding error: unknown field \"{name}\""
             ));
         }
+    }
+}
+
+/// Removes fields that are null: for Go they are the same as absent ones.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
 }
 

@@ -282,7 +282,7 @@ fn control_plane_authority(plane: &ControlPlane<'_>, found: &Found) -> Result<pk
         return Err(unmet("unable to add a new control plane instance to a cluster that doesn't have a stable controlPlaneEndpoint address".to_owned()));
     }
     let files = plane.call.node.files();
-    for name in ["sa.key", "front-proxy-ca.crt"] {
+    for name in ["ca.crt", "ca.key", "sa.key", "front-proxy-ca.crt"] {
         let path = format!("{}/{name}", plane.pki);
         if !files.exists(&path) {
             return Err(unmet(format!("failure loading {name}: open {path}: no such file or directory")));
@@ -384,18 +384,22 @@ fn refusal(request: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::field_reassign_with_default,
+        reason = "tests"
+    )]
     use super::*;
     use crate::kubeadm::config::TokenDiscovery;
 
     #[test]
     fn wrong_discovery_is_refused_before_anything_is_asked() {
-        let good = TokenDiscovery {
-            token: "abcdef.0123456789abcdef".into(),
-            api_server_endpoint: "127.0.0.1:6443".into(),
-            ca_cert_hashes: vec![format!("sha256:{}", "a".repeat(64))],
-            ..TokenDiscovery::default()
-        };
+        let mut good = TokenDiscovery::default();
+        good.token = "abcdef.0123456789abcdef".into();
+        good.api_server_endpoint = "127.0.0.1:6443".into();
+        good.ca_cert_hashes = vec![format!("sha256:{}", "a".repeat(64))];
         let with = |change: fn(&mut TokenDiscovery)| {
             let mut discovery = good.clone();
             change(&mut discovery);

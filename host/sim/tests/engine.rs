@@ -1,0 +1,131 @@
+//! The Docker Engine API of the simulated engine, and what survives a restart.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+
+use capwasm_sim::{SimError, SimOptions};
+use http::Method;
+use serde_json::{Value, json};
+use support::*;
+use tokio_util::sync::CancellationToken;
+
+#[tokio::test]
+async fn the_engine_says_that_it_is_simulated_and_refuses_as_docker_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = Sim::start(directory.path()).await;
+    let docker = &sim.docker;
+    let mode = std::fs::metadata(directory.path().join("docker.sock")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    for path in ["/version", "/info"] {
+        assert!(
+            call(docker, Method::GET, path, Value::Null).await.to_string().contains("capwasm simulated engine"),
+            "{path}"
+        );
+    }
+    let pull = |image: &str| format!("/images/create?fromImage={image}&tag=v1");
+    assert_eq!(code(docker, Method::POST, &pull("nginx"), Value::Null).await, 404);
+    prepare(docker).await;
+    let image = format!("kindest/node:{VERSION}");
+    assert_eq!(code(docker, Method::GET, "/images/kindest/node:v9.9.9/json", Value::Null).await, 404);
+    assert_eq!(code(docker, Method::GET, &format!("/images/{image}/json"), Value::Null).await, 200);
+    assert_eq!(code(docker, Method::POST, "/networks/create", json!({ "Name": "kind" })).await, 409);
+
+    let rows = [
+        (
+            Method::POST,
+            "/containers/create?name=aa",
+            json!({ "Image": image, "HostConfig": { "NetworkMode": "kind" } }),
+            201,
+        ),
+        (Method::POST, "/containers/create?name=aa", json!({ "Image": image }), 409),
+        (Method::POST, "/containers/create?name=bb", json!({ "Image": "kindest/node:none" }), 404),
+        (Method::POST, "/containers/create?name=%2Fb%2Fc", json!({ "Image": image }), 400),
+        (Method::POST, "/containers/aa/exec", json!({ "Cmd": ["true"] }), 409),
+        (Method::POST, "/containers/aa/kill", Value::Null, 409),
+        (Method::POST, "/containers/aa/start", Value::Null, 204),
+        (Method::POST, "/containers/aa/start", Value::Null, 304),
+        (Method::POST, "/containers/none/start", Value::Null, 404),
+        (Method::GET, "/containers/aa/archive?path=/none", Value::Null, 404),
+        (Method::PUT, "/containers/aa/archive?path=/none", Value::Null, 404),
+        (Method::DELETE, "/networks/kind", Value::Null, 403),
+        (Method::DELETE, "/containers/aa", Value::Null, 409),
+        (Method::POST, "/containers/aa/stop", Value::Null, 204),
+        (Method::POST, "/containers/aa/stop", Value::Null, 304),
+        (Method::DELETE, "/containers/aa?force=1&v=1", Value::Null, 204),
+        (Method::DELETE, "/containers/aa?force=1&v=1", Value::Null, 404),
+        (Method::DELETE, "/networks/kind", Value::Null, 204),
+        (Method::GET, "/nonsense", Value::Null, 404),
+    ];
+    for (method, path, body, expected) in rows {
+        assert_eq!(code(docker, method.clone(), path, body).await, expected, "{method} {path}");
+    }
+    sim.stop().await;
+}
+
+#[tokio::test]
+async fn a_load_balancer_without_configuration_ends_with_a_line_in_its_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = Sim::start(directory.path()).await;
+    prepare(&sim.docker).await;
+    create(&sim.docker, "lb", "kindest/haproxy:v20230606-42a2262b").await;
+    call(&sim.docker, Method::POST, "/containers/lb/start", Value::Null).await;
+    let found = call(&sim.docker, Method::GET, "/containers/lb/json", Value::Null).await;
+    assert_eq!((&found["State"]["Running"], &found["State"]["ExitCode"]), (&json!(false), &json!(1)));
+    let (_, log) = sim
+        .docker
+        .send(Method::GET, "/v1.41/containers/lb/logs?stdout=1&stderr=1&tail=5", "", Vec::new())
+        .await
+        .unwrap();
+    assert!(String::from_utf8_lossy(&log).contains("Could not open configuration file"));
+    sim.stop().await;
+}
+
+#[tokio::test]
+async fn lists_are_filtered_by_label_and_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = Sim::start(directory.path()).await;
+    prepare(&sim.docker).await;
+    for name in ["one", "one-more"] {
+        create(&sim.docker, name, &format!("kindest/node:{VERSION}")).await;
+    }
+    let names = |filters: &str| {
+        format!(
+            "/containers/json?all=1&filters={}",
+            filters.replace('"', "%22").replace('{', "%7B").replace('}', "%7D")
+        )
+    };
+    let rows = [
+        (r#"{"name":["^/one$"]}"#, 1),
+        (r#"{"label":["capwasm.dev/uid=one-more"]}"#, 1),
+        (r#"{"status":["running"]}"#, 0),
+        (r#"{"name":["one"]}"#, 2),
+    ];
+    for (filters, expected) in rows {
+        let found = call(&sim.docker, Method::GET, &names(filters), Value::Null).await;
+        assert_eq!(found.as_array().unwrap().len(), expected, "{filters}");
+    }
+    sim.stop().await;
+}
+
+#[tokio::test]
+async fn an_engine_comes_back_with_its_clusters_and_a_second_one_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = Sim::start(directory.path()).await;
+    let second = SimOptions::new(directory.path().join("other.sock"), directory.path().join("data"));
+    let refused = capwasm_sim::run(second, CancellationToken::new()).await.unwrap_err();
+    assert!(matches!(refused, SimError::InUse(_)), "{refused}");
+    prepare(&sim.docker).await;
+    let certificates = Certificates::new();
+    let endpoint = cluster(&sim.docker, "c", &certificates).await;
+    let before = address(&sim.docker, "c-cp-1").await;
+    sim.stop().await;
+
+    let sim = Sim::start(directory.path()).await;
+    assert_eq!(address(&sim.docker, "c-cp-1").await, before);
+    assert_eq!(read(&sim.docker, "c-cp-1", "/run/cluster-api/bootstrap-success.complete").await, "success\n");
+    let node = get(&certificates.admin(&endpoint), "/api/v1/nodes/c-cp-1").await.unwrap();
+    assert_eq!(node["spec"]["providerID"], "docker:////c-cp-1");
+    sim.stop().await;
+}
