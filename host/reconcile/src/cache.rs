@@ -324,6 +324,12 @@ impl Cache {
         Some(Known { uid: entry.uid.clone(), version: entry.version, deleting: entry.deleting })
     }
 
+    /// When to look again for a kind that the server does not know.
+    pub(crate) fn look_again_after(&self, group: &str, kind: &str) -> Duration {
+        let crds = self.0.watches.read().get(&crd_kind()).map_or(0, |watch| watch.store().version());
+        self.0.discovery.look_again_after(group, kind, crds)
+    }
+
     /// For writing: requests on the same server.
     pub(crate) fn requests(&self) -> &Requests {
         &self.0.requests

@@ -1,13 +1,14 @@
 //! What one pass reads. Every read is remembered, of absent objects too, and wakes the key when its answer may change.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
     cache::{Cache, CacheError},
     interests::{Interest, Interests, Reading, Token},
-    kind::Kind,
+    kind::{Kind, split_api_version},
     selector::Selector,
 };
 
@@ -16,23 +17,25 @@ use crate::{
 pub struct View {
     cache: Cache,
     pass: Option<(Arc<Interests>, Reading)>,
+    /// When to run again because of what cannot be watched.
+    look_again: Arc<Mutex<Option<Duration>>>,
 }
 
 impl View {
     /// The reads of a pass that began as `reading`.
     pub fn new(cache: &Cache, interests: &Arc<Interests>, reading: Reading) -> Self {
-        Self { cache: cache.clone(), pass: Some((interests.clone(), reading)) }
+        Self { cache: cache.clone(), pass: Some((interests.clone(), reading)), look_again: Arc::default() }
     }
 
     /// Reads that nobody remembers: for tools and tests.
     pub fn unremembered(cache: &Cache) -> Self {
-        Self { cache: cache.clone(), pass: None }
+        Self { cache: cache.clone(), pass: None, look_again: Arc::default() }
     }
 
     /// The same pass reading from another cluster's cache.
     #[must_use]
     pub fn in_source(&self, cache: &Cache) -> Self {
-        Self { cache: cache.clone(), pass: self.pass.clone() }
+        Self { cache: cache.clone(), ..self.clone() }
     }
 
     /// The cache behind this view.
@@ -45,7 +48,7 @@ impl View {
     /// # Errors
     /// When the server does not know the kind, or cannot be asked.
     pub async fn kind(&self, group: &str, kind: &str) -> Result<Kind, CacheError> {
-        self.or_wait_for_crd(self.cache.kind(group, kind).await)
+        self.or_wait_for_crd(group, kind, self.cache.kind(group, kind).await)
     }
 
     /// The kind at this version.
@@ -53,7 +56,8 @@ impl View {
     /// # Errors
     /// When the server does not know the kind at this version, or cannot be asked.
     pub async fn kind_at(&self, api_version: &str, kind: &str) -> Result<Kind, CacheError> {
-        self.or_wait_for_crd(self.cache.kind_at(api_version, kind).await)
+        let group = split_api_version(api_version).0;
+        self.or_wait_for_crd(group, kind, self.cache.kind_at(api_version, kind).await)
     }
 
     /// An object from the cache. Kinds that are cached as metadata only (Secrets, CRDs) have just that.
@@ -105,6 +109,11 @@ impl View {
         self.remember(Interest::Token(token));
     }
 
+    /// When the pass should be repeated at the latest, as far as its reads are concerned.
+    pub(crate) fn look_again(&self) -> Option<Duration> {
+        *self.look_again.lock()
+    }
+
     fn remember_object(&self, kind: &Kind, namespace: &str, name: &str) {
         if self.cache.watches(kind) {
             self.remember(Interest::Object {
@@ -116,7 +125,7 @@ impl View {
         }
     }
 
-    fn or_wait_for_crd(&self, found: Result<Kind, CacheError>) -> Result<Kind, CacheError> {
+    fn or_wait_for_crd(&self, group: &str, kind: &str, found: Result<Kind, CacheError>) -> Result<Kind, CacheError> {
         if let Err(CacheError::UnknownKind { .. }) = &found {
             let crds = crate::cache::crd_kind();
             if self.cache.watches(&crds) {
@@ -128,6 +137,9 @@ impl View {
                 });
                 self.cache.start(&crds);
             }
+            let after = self.cache.look_again_after(group, kind);
+            let mut look_again = self.look_again.lock();
+            *look_again = Some(look_again.map_or(after, |earlier| earlier.min(after)));
         }
         found
     }

@@ -14,6 +14,10 @@ use crate::kind::Kind;
 /// How long an answer is believed: a CRD may start to serve a newer version.
 const BELIEVED_FOR: Duration = Duration::from_secs(600);
 
+/// Least and most delay before looking again for a kind that is not there.
+const SOONEST_LOOK: Duration = Duration::from_millis(200);
+const LATEST_LOOK: Duration = Duration::from_secs(300);
+
 static WELL_KNOWN: LazyLock<[Kind; 7]> = LazyLock::new(|| {
     [
         Kind::new("", "v1", "Event", "events", true),
@@ -50,11 +54,13 @@ pub fn crd_kind() -> Kind {
 pub(super) struct Discovery {
     client: kube::Client,
     known: Mutex<HashMap<(String, String, String), (Kind, Instant)>>,
+    /// Since when a kind of a group is missed, and at which state of the CRDs.
+    missed: Mutex<HashMap<(String, String), (u64, Instant)>>,
 }
 
 impl Discovery {
     pub(super) fn new(client: kube::Client) -> Self {
-        Self { client, known: Mutex::default() }
+        Self { client, known: Mutex::default(), missed: Mutex::default() }
     }
 
     pub(super) async fn find(&self, group: &str, version: Option<&str>, kind: &str) -> Result<Kind, CacheError> {
@@ -83,6 +89,19 @@ impl Discovery {
         }
         let group_version = version.map_or_else(|| group.to_owned(), |version| format!("{group}/{version}"));
         Err(CacheError::UnknownKind { group_version, kind: kind.to_owned() })
+    }
+
+    /// When to look again for a kind that the server does not know, with the CRDs at state `crds`. A CRD is served a
+    /// little later than it says so; after that, only a change of the CRDs helps.
+    pub(super) fn look_again_after(&self, group: &str, kind: &str, crds: u64) -> Duration {
+        let (now, key) = (Instant::now(), (group.to_owned(), kind.to_owned()));
+        let mut missed = self.missed.lock();
+        let (seen, since) = missed.entry(key).or_insert((crds, now));
+        if *seen != crds {
+            (*seen, *since) = (crds, now);
+        }
+        // As long again as it has been missed already: a backoff, whoever and however many ask.
+        now.duration_since(*since).clamp(SOONEST_LOOK, LATEST_LOOK)
     }
 
     /// The versions of a group, the preferred one first.

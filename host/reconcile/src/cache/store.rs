@@ -135,6 +135,11 @@ impl Store {
         (data.objects.values().map(BTreeMap::len).sum(), data.bytes)
     }
 
+    /// The last version that the store has seen.
+    pub(super) fn version(&self) -> u64 {
+        self.progress.lock().reached
+    }
+
     /// `None` when the store has seen `version`; otherwise what tells when it has.
     pub(super) fn reached(&self, version: u64) -> Option<oneshot::Receiver<()>> {
         let mut progress = self.progress.lock();

@@ -191,7 +191,8 @@ impl Controller {
         // A reconciler shares nothing mutable with us, so a panic leaves nothing of ours half done.
         let decided = AssertUnwindSafe(reconciler.reconcile(&pass)).catch_unwind().await;
         let ended = match decided {
-            Ok(Ok(plan)) => {
+            Ok(Ok(mut plan)) => {
+                plan.wake_after = plan.wake_after.into_iter().chain(view.look_again()).min();
                 // Only a completed pass has read all that its decision depends on.
                 self.shared.interests.finish(reading);
                 let applied = self.shared.executor.apply(&self.name, key, &object, &plan).await;
