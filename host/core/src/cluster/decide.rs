@@ -105,7 +105,12 @@ fn control_plane(decision: &mut Decision<'_>) {
         None => observed.control_plane_machines().any(|machine| json::text(machine, "/status/nodeRef/name").is_some()),
         Some(external) => match external.found() {
             None => {
-                return absent(decision, external, before, "the control plane object is gone though it was initialized");
+                return absent(
+                    decision,
+                    external,
+                    before,
+                    "the control plane object is gone though it was initialized",
+                );
             }
             Some((object, contract)) => {
                 adopt(decision, "own control plane", object);
