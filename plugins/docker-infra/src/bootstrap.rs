@@ -2,7 +2,7 @@
 //! continued from any point by anybody who sees the container.
 //!
 //! One archive puts all files under `/capwasm/files` and, last, an empty `/capwasm/steps`: when that is there, all is.
-//! (`/run` may be a tmpfs, which an archive cannot reach; so step 0 copies the files to their places from inside.)
+//! (`/run` may be a tmpfs, which an archive cannot reach; so the first step copies the files to their places from inside.)
 //! Each step is a shell script of its own, started detached. It first makes the directory `N.started`, which only one
 //! can do, and at the end writes `N.exit`. What happened is read back from `/capwasm/steps`.
 

@@ -1,4 +1,4 @@
-//! Reads cloud-config, as far as kubeadm's bootstrap data uses it: `write_files` and `runcmd`.
+//! Reads cloud-config, as far as kubeadm's bootstrap data needs it in a container: `bootcmd`, `write_files`, `runcmd`.
 //!
 //! What cloud-init would do and this does not is named in [`CloudConfig::ignored`], never dropped silently. Each
 //! command runs in a shell of its own, so that a `cd` does not last.
@@ -58,7 +58,9 @@ pub struct File {
 pub struct CloudConfig {
     /// In order.
     pub files: Vec<File>,
-    /// Shell commands, in order.
+    /// Shell commands that come before the files, in order.
+    pub boot_commands: Vec<String>,
+    /// Shell commands that come after the files, in order.
     pub commands: Vec<String>,
     /// Modules and template expressions that have no effect here.
     pub ignored: Vec<String>,
@@ -84,7 +86,7 @@ pub fn parse(bytes: &[u8], machine: &str) -> Result<CloudConfig, CloudConfigErro
             }
         }
     }
-    Ok(CloudConfig { files, commands: document.commands, ignored })
+    Ok(CloudConfig { files, boot_commands: document.boot_commands, commands: document.commands, ignored })
 }
 
 fn interpret(entry: WriteFile) -> Result<File, CloudConfigError> {

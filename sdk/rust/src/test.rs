@@ -477,3 +477,6 @@ pub fn reconcile<T: ControlPlane>(host: &dyn Host, object: &Value) -> (Result<Co
 pub fn delete<T: ControlPlane>(host: &dyn Host, object: &Value) -> (Result<bool, Problem>, Outcome) {
     run(host, |cx| T::delete(cx, object))
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,8 @@ impl Plan {
         if privileged {
             kind_node::adapt(&mut config);
         }
-        let mut steps = vec!["cp -a /capwasm/files/. /".to_owned()];
+        let mut steps = config.boot_commands;
+        steps.push("cp -a /capwasm/files/. /".to_owned());
         for (number, file) in config.files.iter().enumerate() {
             let path = quote(&file.path);
             if file.append {
@@ -38,7 +39,8 @@ impl Plan {
                 steps.push(format!("chown {} {path}", quote(owner)));
             }
         }
-        steps.extend(config.commands.into_iter().filter(|command| !command.trim().is_empty()));
+        steps.extend(config.commands);
+        steps.retain(|command| !command.trim().is_empty());
         steps.push(format!("test -f {SUCCESS}"));
         Plan { files: config.files, steps, waits_for_boot: privileged, ignored: config.ignored }
     }
@@ -137,11 +139,12 @@ mod tests {
     #[test]
     fn files_come_first_then_what_only_the_machine_can_do_then_the_commands() {
         let plan = plan(
-            "write_files:\n- {path: /etc/a, owner: 'etcd:etcd'}\n- {path: /etc/b, append: true, content: x}\nruncmd: [one, '', two]\n",
+            "write_files:\n- {path: /etc/a, owner: 'etcd:etcd'}\n- {path: /etc/b, append: true, content: x}\nruncmd: [one, '', two]\nbootcmd: [zero]\n",
         );
         assert_eq!(
             plan.steps,
             [
+                "zero",
                 "cp -a /capwasm/files/. /",
                 "chown etcd:etcd /etc/a",
                 "mkdir -p /etc/ && cat /capwasm/append/1 >>/etc/b",

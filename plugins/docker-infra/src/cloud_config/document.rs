@@ -6,6 +6,7 @@ use super::yaml::{self, Yaml};
 #[derive(Debug, Default)]
 pub struct Document {
     pub write_files: Vec<WriteFile>,
+    pub boot_commands: Vec<String>,
     pub commands: Vec<String>,
     pub ignored: Vec<String>,
 }
@@ -31,10 +32,8 @@ impl Document {
                     let entries = list(value, "write_files")?;
                     document.write_files = entries.into_iter().map(write_file).collect::<Result<_, _>>()?;
                 }
-                "runcmd" => {
-                    let entries = list(value, "runcmd")?;
-                    document.commands = entries.into_iter().map(command).collect::<Result<_, _>>()?;
-                }
+                "bootcmd" => document.boot_commands = commands(value, "bootcmd")?,
+                "runcmd" => document.commands = commands(value, "runcmd")?,
                 _ => document.ignored.push(module.chars().take(80).collect()),
             }
         }
@@ -84,8 +83,12 @@ fn write_file(entry: Yaml) -> Result<WriteFile, String> {
     Ok(file)
 }
 
+fn commands(value: Yaml, module: &str) -> Result<Vec<String>, String> {
+    list(value, module)?.into_iter().map(|entry| command(entry, module)).collect()
+}
+
 /// A line for the shell, or words that the shell must take as they are.
-fn command(entry: Yaml) -> Result<String, String> {
+fn command(entry: Yaml, module: &str) -> Result<String, String> {
     match entry {
         Yaml::Scalar { text, .. } => Ok(text),
         Yaml::List(words) => {
@@ -93,12 +96,12 @@ fn command(entry: Yaml) -> Result<String, String> {
                 .into_iter()
                 .map(|word| match word {
                     Yaml::Scalar { text, .. } => Ok(quote(&text)),
-                    _ => Err("a word of a command in runcmd is not a scalar".to_owned()),
+                    _ => Err(format!("a word of a command in {module} is not a scalar")),
                 })
                 .collect();
             Ok(quoted?.join(" "))
         }
-        Yaml::Map(_) => Err("a command in runcmd is neither a string nor a list".to_owned()),
+        Yaml::Map(_) => Err(format!("a command in {module} is neither a string nor a list")),
     }
 }
 

@@ -46,6 +46,7 @@ fn file(world: &World) -> String {
     String::from_utf8(engine.containers["quick-lb"].files["usr/local/etc/haproxy/haproxy.cfg"].clone()).unwrap()
 }
 
+/// R1, C11, C12: network and load balancer are there before the cluster is said to be provisioned, with its endpoint.
 #[test]
 fn a_cluster_gets_a_network_a_load_balancer_and_its_address_as_endpoint() {
     let mut world = world();
@@ -80,6 +81,7 @@ fn the_configuration_follows_the_control_plane_machines() {
     assert_eq!(world.engine.borrow().containers["quick-lb"].signals, ["HUP", "HUP"]);
 }
 
+/// C10: a crash after each external call and a rerun yield one set of resources.
 #[test]
 fn a_crash_after_any_request_leads_to_one_running_load_balancer_with_the_wanted_file() {
     for at in 1.. {

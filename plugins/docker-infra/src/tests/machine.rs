@@ -66,6 +66,7 @@ fn assert_provisioned_once(world: &World, what: &str) {
     assert_eq!(node["spec"]["providerID"], "docker:////quick-cp-1", "{what}");
 }
 
+/// R4b: one server per machine, provisioned only once it is up.
 #[test]
 fn a_machine_becomes_a_node_with_few_requests() {
     let mut world = world();
@@ -94,6 +95,7 @@ fn the_address_is_told_as_soon_as_the_container_runs() {
     assert!(first.addresses.iter().any(|address| address.value == "172.18.0.2"));
 }
 
+/// C10, for machines: a crash after each external call and a rerun yield one set of resources.
 #[test]
 fn a_crash_after_any_request_leads_to_one_container_and_no_command_twice() {
     for at in 1.. {
@@ -180,6 +182,7 @@ fn a_real_node_is_asked_whether_it_has_booted_before_anything_runs() {
     assert!(engine.images.contains("kindest/node:v1.36.0"));
 }
 
+/// R4a: no data Secret, no server.
 #[test]
 fn nothing_is_made_without_bootstrap_data() {
     let mut world = World::new(host(false), docker_machine());

@@ -1,0 +1,81 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+use super::*;
+use crate::host::Host;
+use crate::refused::Optional;
+
+fn secret(name: &str, namespace: &str, app: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace, "labels": {"app": app}}})
+}
+
+fn names(objects: Vec<Value>) -> Vec<String> {
+    objects.iter().map(|object| object::name(object).to_owned()).collect()
+}
+
+#[test]
+fn reads_see_the_objects_own_namespace_unless_another_is_named_and_are_recorded() {
+    let host = TestHost::new()
+        .object(Place::Management, secret("a", "default", "x"))
+        .object(Place::Management, secret("b", "default", "y"))
+        .object(Place::Management, secret("c", "other", "x"))
+        .object(Place::Workload, secret("d", "kube-system", "x"));
+    assert_eq!(names(host.lookup_list("v1", "Secret", None, "").unwrap()), ["a", "b"]);
+    assert_eq!(names(host.lookup_list("v1", "Secret", None, "app=x").unwrap()), ["a"]);
+    assert_eq!(names(host.lookup_list("v1", "Secret", Some("other"), "").unwrap()), ["c"]);
+    assert_eq!(names(host.workload_list("v1", "Secret", None, "").unwrap()), ["d"]);
+    assert_eq!(host.lookup_list("v1", "Secret", None, "app in (x)").unwrap_err().refusal, Refusal::Invalid);
+    let far = ObjectRef::new("v1", "Secret", "c");
+    assert_eq!(host.lookup(&far).optional(), Ok(None));
+    assert!(host.lookup(&far.in_namespace("other")).is_ok());
+    assert_eq!(host.reads().last().unwrap().what, "get v1/Secret other/c");
+}
+
+#[test]
+fn a_version_that_is_left_out_is_any_version_of_the_group() {
+    let machine = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "metadata": {"name": "m", "namespace": "default"}});
+    let host = TestHost::new().object(Place::Management, machine);
+    assert!(host.lookup(&ObjectRef::new("cluster.x-k8s.io/", "Machine", "m")).is_ok());
+    assert!(host.lookup(&ObjectRef::new("cluster.x-k8s.io/v1beta1", "Machine", "m")).is_err());
+}
+
+#[test]
+fn what_was_not_set_up_is_refused_as_the_host_would() {
+    let mut host =
+        TestHost::new().object(Place::Workload, json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}));
+    let node = ObjectRef::new("v1", "Node", "n");
+    assert!(host.workload(&node).is_ok());
+    host.set_workload_down(true);
+    assert_eq!(host.workload(&node).unwrap_err().refusal, Refusal::Unavailable);
+    assert_eq!(Host::http(&host, &HttpRequest::new("GET", "http://x/")).unwrap_err().refusal, Refusal::Denied);
+    assert!(Host::secret(&host, "s", "k").unwrap_err().is_not_found());
+    assert!(Host::bootstrap_data(&host, "value").unwrap_err().is_not_found());
+}
+
+#[test]
+fn fake_keys_are_unique_and_know_when_they_end() {
+    let host = TestHost::new().now_ms(1_000);
+    let authority = host.new_authority("kubernetes", Algorithm::EcdsaP256, 2).unwrap();
+    let client = host.issue_client(&authority, &Subject::default(), Algorithm::EcdsaP256, 1).unwrap();
+    assert_ne!(authority.key_pem, client.key_pem);
+    assert_eq!(host.not_after_ms(&authority.certificate_pem), Ok(1_000 + 2 * 86_400_000));
+    assert_eq!(host.public_key_hash(&authority.certificate_pem).unwrap().len(), "sha256:".len() + 64);
+    let tokens = [host.random_token("ab", 16), host.random_token("ab", 16)];
+    assert_ne!(tokens[0], tokens[1]);
+    assert!(tokens[0].len() == 16 && tokens[0].chars().all(|letter| "ab".contains(letter)));
+    for bad in [host.public_key_hash("x").err(), host.not_after_ms("x").err()] {
+        assert_eq!(bad.unwrap().refusal, Refusal::Invalid);
+    }
+}
+
+#[test]
+fn an_outcome_survives_a_problem() {
+    let (result, outcome) = run(&TestHost::new(), |cx| {
+        cx.out.event("Seen", "before").wake_after(std::time::Duration::from_secs(9));
+        cx.out.wake_after(std::time::Duration::from_secs(3));
+        cx.out.condition("A", Some(false), "First", "").condition("A", Some(true), "Second", "");
+        Err::<(), _>(Problem::waiting("Later", "not yet"))
+    });
+    assert_eq!(result.unwrap_err().reason, "Later");
+    assert_eq!(outcome.events.len(), 1);
+    assert_eq!(outcome.wake_after, Some(std::time::Duration::from_secs(3)), "the shortest counts");
+    assert_eq!((outcome.conditions.len(), outcome.conditions[0].reason.as_str()), (1, "Second"), "the last counts");
+}
