@@ -229,6 +229,11 @@ pub fn update(
 
 /// Removes what the last statement held, this one does not, and nobody else holds.
 fn prune(schema: Option<&Schema>, merged: Value, last: &Set, own: &Set, others: &[Entry]) -> Value {
+    let mut let_go = last.clone();
+    let_go.subtract(own);
+    if let_go.is_empty() {
+        return merged;
+    }
     let with_parents = |set: &Set| typed::with_declared_parents(set, schema);
     let last = with_parents(last);
     let bare = typed::remove(schema, &merged, &last);

@@ -17,6 +17,7 @@ mod error;
 mod format;
 mod lists;
 mod needs;
+mod nulls;
 mod openapi;
 mod parse;
 mod path;
@@ -31,8 +32,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use defaulting::default;
-pub use error::{FieldError, FieldReason, SchemaError};
+pub use error::{FieldError, SchemaError};
 pub(crate) use format::duration_text_is_valid;
+pub(crate) use nulls::drop_nulls;
 pub use pruning::prune;
 pub use validation::validate;
 
@@ -130,12 +132,6 @@ impl Schema {
     /// The schema of whatever stands under `name`: the property, else the map's values.
     pub(crate) fn child(&self, name: &str) -> Option<&Schema> {
         self.property(name).or(self.additional.as_deref())
-    }
-
-    /// How many CEL rules the schema holds, itself and below.
-    pub fn rule_count(&self) -> usize {
-        let children = self.properties.iter().map(|(_, child)| child).chain(&self.items).chain(&self.additional);
-        self.rules.len() + children.map(|child| child.rule_count()).sum::<usize>()
     }
 
     /// A node that declares nothing but its type.

@@ -7,8 +7,8 @@
 mod field;
 mod label;
 
-pub use field::{FieldSelector, FieldTerm};
-pub use label::{LabelSelector, Requirement};
+pub use field::FieldSelector;
+pub use label::LabelSelector;
 
 /// A selector that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -145,10 +145,11 @@ impl Set {
         let mut fields = Map::new();
         for (element, node) in &self.nodes {
             let mut value = node.children.to_fields_v1();
-            if node.member && !node.children.is_empty() {
-                if let Some(inner) = value.as_object_mut() {
-                    inner.insert(".".to_owned(), Value::Object(Map::new()));
-                }
+            if node.member
+                && !node.children.is_empty()
+                && let Some(inner) = value.as_object_mut()
+            {
+                inner.insert(".".to_owned(), Value::Object(Map::new()));
             }
             let key = match element {
                 Element::Field(name) => format!("f:{name}"),

@@ -34,11 +34,6 @@ pub struct BuiltinKind {
 }
 
 impl BuiltinKind {
-    /// `v1` or `group/version`.
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
-    }
-
     pub(super) fn message(&self) -> &'static Message {
         self.message
     }

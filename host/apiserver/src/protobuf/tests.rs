@@ -44,12 +44,12 @@ fn entry(key: &str, value: &[u8]) -> Vec<u8> {
 
 #[test]
 fn what_kubectl_sends_to_create_a_namespace_and_a_configmap_is_understood() {
-    let namespace = b"k8s\0\n\x0f\n\x02v1\x12\tNamespace\x12\x1b\n\x13\n\x03foo\x12\0\x1a\0\"\0*\02\08\0B\0\x12\0\x1a\x02\n\0\x1a\0\"\0";
+    let namespace = b"k8s\0\n\x0f\n\x02v1\x12\tNamespace\x12\x1b\n\x13\n\x03foo\x12\0\x1a\0\"\0*\x002\x008\0B\0\x12\0\x1a\x02\n\0\x1a\0\"\0";
     assert_eq!(
         decode(namespace).unwrap(),
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "foo"}})
     );
-    let config = b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap\x12\x1b\n\x11\n\x01y\x12\0\x1a\0\"\0*\02\08\0B\0\x12\x06\n\x01a\x12\x01b\x1a\0\"\0";
+    let config = b"k8s\0\n\x0f\n\x02v1\x12\tConfigMap\x12\x1b\n\x11\n\x01y\x12\0\x1a\0\"\0*\x002\x008\0B\0\x12\x06\n\x01a\x12\x01b\x1a\0\"\0";
     assert_eq!(
         decode(config).unwrap(),
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "y"}, "data": {"a": "b"}})

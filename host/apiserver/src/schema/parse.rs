@@ -30,7 +30,7 @@ pub(super) fn shared(json: &Value) -> Result<Arc<Schema>, SchemaError> {
     if let Some(found) = SHARED.lock().get(&digest).and_then(Weak::upgrade) {
         return Ok(found);
     }
-    let schema = Arc::new(parse(json)?);
+    let schema = Arc::new(Schema::parse(json)?);
     let mut all = SHARED.lock();
     // Someone else may have parsed it meanwhile; the first one stays.
     if let Some(found) = all.get(&digest).and_then(Weak::upgrade) {

@@ -66,11 +66,6 @@ impl LabelSelector {
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
     }
-
-    /// The requirements, in the order of the text.
-    pub fn requirements(&self) -> &[Requirement] {
-        &self.requirements
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
