@@ -1,5 +1,6 @@
 //! The decision about a Machine.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use capwasm_api::conditions::{self as metav1, Status};
@@ -192,11 +193,22 @@ fn node(decision: &mut Decision<'_>) {
     if observed.is_deleting() {
         return;
     }
-    let interruptible =
-        observed.infrastructure.found().is_some_and(|(object, _)| contract::infrastructure::interruptible(object));
-    if let Some(action) = node::synchronise(found, &observed.machine, interruptible) {
+    let infrastructure = observed.infrastructure.found();
+    let traits = node::Traits {
+        interruptible: infrastructure.is_some_and(|(object, _)| contract::infrastructure::interruptible(object)),
+        outdated: is_outdated(observed),
+    };
+    if let Some(action) = node::synchronise(found, &observed.machine, traits) {
         decision.plan.operations.push(Operation::workload("synchronise node", &observed.cluster_id(), action));
     }
+}
+
+/// Whether a newer revision of the MachineDeployment was seen than that of the Machine's set.
+fn is_outdated(observed: &Observed) -> bool {
+    let revision = |object: &Option<Arc<Value>>| -> Option<u64> {
+        json::annotation(object.as_deref()?, annotations::REVISION)?.parse().ok()
+    };
+    revision(&observed.set).zip(revision(&observed.deployment)).is_some_and(|(own, highest)| own < highest)
 }
 
 fn certificates(decision: &mut Decision<'_>) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capwasm_api::json;
 use capwasm_api::kinds::Machine;
-use capwasm_api::names::{UNINITIALIZED_TAINT, annotations, labels};
+use capwasm_api::names::{OUTDATED_REVISION_TAINT, UNINITIALIZED_TAINT, annotations, labels};
 use capwasm_reconcile::{Action, Target};
 use serde_json::{Value, json};
 
@@ -33,9 +33,18 @@ pub(super) fn info(node: &Value) -> Value {
     Value::Object(info)
 }
 
+/// What the Node should show besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Traits {
+    /// Its infrastructure may be taken away at any time.
+    pub(super) interruptible: bool,
+    /// A newer revision of its deployment exists: new Pods had better go elsewhere.
+    pub(super) outdated: bool,
+}
+
 /// The patch that gives the Node the Machine's labels and annotations and takes away the taint that held workloads back until
 /// then. `None` when nothing differs. Guarded, because it may write the list of taints.
-pub(super) fn synchronise(node: &Value, machine: &Machine, interruptible: bool) -> Option<Action> {
+pub(super) fn synchronise(node: &Value, machine: &Machine, traits: Traits) -> Option<Action> {
     let mut wanted = json!({
         "metadata": {
             "labels": node.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({})),
@@ -48,7 +57,7 @@ pub(super) fn synchronise(node: &Value, machine: &Machine, interruptible: bool) 
     let ours: BTreeMap<&str, &str> = pairs(&machine.metadata.labels, is_synced_label);
     take_back(&mut wanted, "labels", node, annotations::NODE_LABELS_FROM_MACHINE, &ours);
     put(&mut wanted, "labels", &ours);
-    if interruptible {
+    if traits.interruptible {
         put(&mut wanted, "labels", &BTreeMap::from([(labels::INTERRUPTIBLE, "")]));
     }
     let notes: BTreeMap<&str, &str> =
@@ -71,6 +80,12 @@ pub(super) fn synchronise(node: &Value, machine: &Machine, interruptible: bool) 
     put(&mut wanted, "annotations", &fixed);
     if let Some(taints) = wanted.pointer_mut("/spec/taints").and_then(Value::as_array_mut) {
         taints.retain(|taint| json::text(taint, "/key") != Some(UNINITIALIZED_TAINT));
+        let is_marked = |taint: &Value| json::text(taint, "/key") == Some(OUTDATED_REVISION_TAINT);
+        if !traits.outdated {
+            taints.retain(|taint| !is_marked(taint));
+        } else if !taints.iter().any(is_marked) {
+            taints.push(json!({"key": OUTDATED_REVISION_TAINT, "effect": "PreferNoSchedule"}));
+        }
     }
 
     json::merge_patch(&before, &wanted).map(|merge| Action::Patch {
@@ -135,7 +150,7 @@ mod tests {
     }
 
     fn merge(node: &Value, machine: &Machine) -> Option<Value> {
-        synchronise(node, machine, false).map(|action| match action {
+        synchronise(node, machine, Traits::default()).map(|action| match action {
             Action::Patch { merge, resource_version, .. } => {
                 assert_eq!(resource_version.as_deref(), Some("9"));
                 merge
@@ -178,6 +193,22 @@ mod tests {
             back,
             json!({"metadata": {"labels": {"node.cluster.x-k8s.io/a": null}, "annotations": {"cluster.x-k8s.io/labels-from-machine": ""}}})
         );
+    }
+
+    #[test]
+    fn nodes_of_an_old_revision_are_tainted_until_they_are_not() {
+        let taints = |taints: Value, traits: Traits| {
+            let node = json!({"metadata": {"name": "n"}, "spec": {"taints": taints}});
+            match synchronise(&node, &machine(json!({})), traits) {
+                Some(Action::Patch { merge, .. }) => merge.pointer("/spec/taints").cloned(),
+                _ => None,
+            }
+        };
+        let outdated = Traits { outdated: true, ..Traits::default() };
+        let marked = json!([{"key": "node.cluster.x-k8s.io/outdated-revision", "effect": "PreferNoSchedule"}]);
+        assert_eq!(taints(json!([]), outdated), Some(marked.clone()));
+        assert_eq!(taints(marked.clone(), outdated), None);
+        assert_eq!(taints(marked, Traits::default()), Some(json!([])));
     }
 
     #[test]

@@ -176,3 +176,36 @@ async fn r2a_c10_core_may_die_after_any_write() {
         }
     }
 }
+
+/// The same when it dies while everything goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g15_core_may_die_after_any_write_of_a_deletion() {
+    for writes in (1..20).step_by(4) {
+        let world = World::start().await;
+        let _provider = provider::start(&world);
+        let builder = world.core(usize::MAX);
+        world.apply_cluster().await;
+        until_runs(&world, &builder, 2).await;
+        drop(builder);
+        let first = world.core(writes);
+        world.delete("clusters", "c").await;
+        until("the first core is dead, or done", || async {
+            first.tap.writes().len() >= writes || is_empty(&world).await
+        })
+        .await;
+        drop(first);
+        let _second = world.core(usize::MAX);
+        until("nothing is left", || is_empty(&world)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c4_providers_of_the_older_contract_are_read_at_their_own_paths() {
+    let world = World::with_contract("v1beta1").await;
+    let _provider = provider::start(&world);
+    let core = world.core(usize::MAX);
+    world.apply_cluster().await;
+    until_runs(&world, &core, 2).await;
+    world.delete("clusters", "c").await;
+    until("nothing is left", || is_empty(&world)).await;
+}

@@ -1,4 +1,7 @@
-//! The least that a provider can be: it looks at everything again and again, as no real one would.
+//! The least that a provider can be: it looks at everything again and again, as no real one would. It speaks the contract that
+//! its CRDs declare.
+
+use std::time::Duration;
 
 use capwasm_api::json;
 use serde_json::{Value, json};
@@ -9,100 +12,108 @@ use crate::world::{World, list, of, send};
 /// Runs until dropped.
 pub fn start(world: &World) -> DropGuard {
     let stop = CancellationToken::new();
-    let (client, workload, stopped) = (world.client.clone(), world.workload.clone(), stop.clone());
+    let provider =
+        Provider { client: world.client.clone(), workload: world.workload.clone(), contract: world.contract };
+    let stopped = stop.clone();
     tokio::spawn(async move {
         while !stopped.is_cancelled() {
-            pass(&client, &workload).await;
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            provider.pass().await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     });
     stop.drop_guard()
 }
 
-async fn pass(client: &kube::Client, workload: &kube::Client) {
-    for object in list(client, &of("infraclusters")).await {
-        if is_owned(&object, "Cluster") && json::flag(&object, "/status/initialization/provisioned").is_none() {
-            patch(
-                client,
-                "infraclusters",
-                &object,
-                json!({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 6443}}}),
-            )
-            .await;
-            status(
-                client,
-                "infraclusters",
-                &object,
-                json!({"initialization": {"provisioned": true}, "conditions": [ready("Ready")]}),
-            )
-            .await;
-        }
-    }
-    for object in list(client, &of("planes")).await {
-        if is_owned(&object, "Cluster")
-            && json::flag(&object, "/status/initialization/controlPlaneInitialized").is_none()
-        {
-            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c-kubeconfig", "namespace": "default", "labels": {"cluster.x-k8s.io/cluster-name": "c"},
-                "ownerReferences": [{"apiVersion": "test.capwasm.dev/v1", "kind": "Plane", "name": "c", "uid": json::uid(&object)}]}, "type": "cluster.x-k8s.io/secret", "stringData": {"value": "kubeconfig"}});
-            let _ = send(client, "POST", &of("secrets"), Some(secret)).await;
-            status(
-                client,
-                "planes",
-                &object,
-                json!({"initialization": {"controlPlaneInitialized": true}, "externalManagedControlPlane": true,
-                "versions": [{"version": "v1.36.0", "replicas": 1}], "conditions": [ready("Available")]}),
-            )
-            .await;
-        }
-    }
-    for object in list(client, &of("boots")).await {
-        if is_owned(&object, "Machine") && json::flag(&object, "/status/initialization/dataSecretCreated").is_none() {
-            status(client, "boots", &object, json!({"dataSecretName": json::name(&object), "initialization": {"dataSecretCreated": true}, "conditions": [ready("Ready")]})).await;
-        }
-    }
-    for object in list(client, &of("infras")).await {
-        let machine = send(client, "GET", &format!("{}/{}", of("machines"), json::name(&object)), None).await;
-        let has_data = machine.is_ok_and(|machine| json::text(&machine, "/spec/bootstrap/dataSecretName").is_some());
-        if has_data
-            && is_owned(&object, "Machine")
-            && json::flag(&object, "/status/initialization/provisioned").is_none()
-        {
-            let id = format!("test://{}", json::name(&object));
-            patch(client, "infras", &object, json!({"spec": {"providerID": id}})).await;
-            status(client, "infras", &object, json!({"initialization": {"provisioned": true}, "conditions": [ready("Ready")], "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]})).await;
-            let conditions: Vec<Value> =
-                [("Ready", "True"), ("MemoryPressure", "False"), ("DiskPressure", "False"), ("PIDPressure", "False")]
-                    .map(|(name, status)| json!({"type": name, "status": status, "reason": "R"}))
-                    .to_vec();
-            let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": json::name(&object)},
-                "spec": {"providerID": id, "taints": [{"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"}]}});
-            let _ = send(workload, "POST", "/api/v1/nodes", Some(node)).await;
-            let path = format!("/api/v1/nodes/{}/status", json::name(&object));
-            let _ = send(
-                workload,
-                "PATCH",
-                &path,
-                Some(json!({"status": {"conditions": conditions, "nodeInfo": {"kubeletVersion": "v1.36.0"}}})),
-            )
-            .await;
-        }
-    }
+struct Provider {
+    client: kube::Client,
+    workload: kube::Client,
+    contract: &'static str,
 }
 
-fn ready(name: &str) -> Value {
-    json!({"type": name, "status": "True", "reason": name, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
-}
+impl Provider {
+    async fn pass(&self) {
+        for object in self.todo("infraclusters", "Cluster", "provisioned").await {
+            let endpoint = json!({"spec": {"controlPlaneEndpoint": {"host": "h", "port": 6443}}});
+            self.patch("infraclusters", &object, "", endpoint).await;
+            self.done("infraclusters", &object, "provisioned", json!({})).await;
+        }
+        for object in self.todo("planes", "Cluster", "controlPlaneInitialized").await {
+            self.kubeconfig(&object).await;
+            let versions = json!([{"version": "v1.36.0", "replicas": 1}]);
+            let more = json!({"externalManagedControlPlane": true, "versions": versions});
+            self.done("planes", &object, "controlPlaneInitialized", more).await;
+        }
+        for object in self.todo("boots", "Machine", "dataSecretCreated").await {
+            self.done("boots", &object, "dataSecretCreated", json!({"dataSecretName": json::name(&object)})).await;
+        }
+        for object in self.todo("infras", "Machine", "provisioned").await {
+            let path = format!("{}/{}", of("machines"), json::name(&object));
+            let machine = send(&self.client, "GET", &path, None).await.unwrap_or_default();
+            if json::text(&machine, "/spec/bootstrap/dataSecretName").is_some() {
+                let id = format!("test://{}", json::name(&object));
+                self.patch("infras", &object, "", json!({"spec": {"providerID": id}})).await;
+                let addresses = json!({"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]});
+                self.done("infras", &object, "provisioned", addresses).await;
+                self.node(json::name(&object), &id).await;
+            }
+        }
+    }
 
-fn is_owned(object: &Value, kind: &str) -> bool {
-    !json::is_deleting(object)
-        && json::items(object, "/metadata/ownerReferences").iter().any(|owner| json::text(owner, "/kind") == Some(kind))
-}
+    /// Objects that have their owner and are not done.
+    async fn todo(&self, plural: &str, owner: &str, flag: &str) -> Vec<Value> {
+        let pointer = match self.contract {
+            "v1beta1" => "/status/ready".to_owned(),
+            _ => format!("/status/initialization/{flag}"),
+        };
+        let mut objects = list(&self.client, &of(plural)).await;
+        objects.retain(|object| {
+            let owners = json::items(object, "/metadata/ownerReferences");
+            !json::is_deleting(object)
+                && owners.iter().any(|one| json::text(one, "/kind") == Some(owner))
+                && json::flag(object, &pointer).is_none()
+        });
+        objects
+    }
 
-async fn patch(client: &kube::Client, plural: &str, object: &Value, merge: Value) {
-    let _ = send(client, "PATCH", &format!("{}/{}", of(plural), json::name(object)), Some(merge)).await;
-}
+    async fn done(&self, plural: &str, object: &Value, flag: &str, mut status: Value) {
+        let conditions = ["Ready", "Available"].map(|name| {
+            json!({"type": name, "status": "True", "reason": name, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        });
+        match self.contract {
+            "v1beta1" => {
+                json::set(&mut status, &["ready"], true);
+                json::set(&mut status, &["initialized"], true);
+            }
+            _ => json::set(&mut status, &["initialization", flag], true),
+        }
+        json::set(&mut status, &["conditions"], conditions.to_vec());
+        self.patch(plural, object, "/status", json!({"status": status})).await;
+    }
 
-async fn status(client: &kube::Client, plural: &str, object: &Value, status: Value) {
-    let path = format!("{}/{}/status", of(plural), json::name(object));
-    let _ = send(client, "PATCH", &path, Some(json!({"status": status}))).await;
+    async fn patch(&self, plural: &str, object: &Value, subresource: &str, merge: Value) {
+        let path = format!("{}/{}{subresource}", of(plural), json::name(object));
+        // What fails now is tried again in the next pass.
+        let _ = send(&self.client, "PATCH", &path, Some(merge)).await;
+    }
+
+    async fn kubeconfig(&self, plane: &Value) {
+        let owner = json!({"apiVersion": "test.capwasm.dev/v1", "kind": "Plane", "name": "c", "uid": json::uid(plane)});
+        let metadata = json!({"name": "c-kubeconfig", "namespace": "default",
+            "labels": {"cluster.x-k8s.io/cluster-name": "c"}, "ownerReferences": [owner]});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata,
+            "type": "cluster.x-k8s.io/secret", "stringData": {"value": "kubeconfig"}});
+        let _ = send(&self.client, "POST", &of("secrets"), Some(secret)).await;
+    }
+
+    async fn node(&self, name: &str, id: &str) {
+        let taints = json!([{"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"}]);
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+            "spec": {"providerID": id, "taints": taints}});
+        let _ = send(&self.workload, "POST", "/api/v1/nodes", Some(node)).await;
+        let conditions =
+            [("Ready", "True"), ("MemoryPressure", "False"), ("DiskPressure", "False"), ("PIDPressure", "False")]
+                .map(|(name, status)| json!({"type": name, "status": status, "reason": "R"}));
+        let status = json!({"status": {"conditions": conditions.to_vec(), "nodeInfo": {"kubeletVersion": "v1.36.0"}}});
+        let _ = send(&self.workload, "PATCH", &format!("/api/v1/nodes/{name}/status"), Some(status)).await;
+    }
 }

@@ -35,6 +35,8 @@ impl Tap {
 pub struct World {
     pub client: kube::Client,
     pub workload: kube::Client,
+    /// The contract that the provider's CRDs declare.
+    pub contract: &'static str,
     management: Server,
     other: Server,
 }
@@ -62,15 +64,21 @@ impl Connector for ToWorkload {
 
 impl World {
     pub async fn start() -> World {
+        World::with_contract("v1beta2").await
+    }
+
+    pub async fn with_contract(contract: &'static str) -> World {
         let management = Server::start(Store::memory().unwrap(), ServerConfig::new("management")).await.unwrap();
         let other = Server::start(Store::memory().unwrap(), ServerConfig::new("workload")).await.unwrap();
         let world = World {
             client: management.client(Identity::admin("test")),
             workload: other.client(Identity::admin("test")),
+            contract,
             management,
             other,
         };
-        let provider = ["InfraCluster", "Infra", "InfraTemplate", "Boot", "BootTemplate", "Plane"].map(provider_crd);
+        let provider = ["InfraCluster", "Infra", "InfraTemplate", "Boot", "BootTemplate", "Plane"]
+            .map(|kind| provider_crd(kind, contract));
         let crds: Vec<Value> = capwasm_api::crds::core_crds().into_iter().chain(provider).collect();
         for crd in &crds {
             send(&world.client, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", Some(crd.clone()))
@@ -189,11 +197,11 @@ pub async fn quiet(core: &Core) {
     }
 }
 
-fn provider_crd(kind: &str) -> Value {
+fn provider_crd(kind: &str, contract: &str) -> Value {
     let singular = kind.to_lowercase();
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{singular}s.test.capwasm.dev"), "labels": {"cluster.x-k8s.io/v1beta2": "v1"}},
+        "metadata": {"name": format!("{singular}s.test.capwasm.dev"), "labels": {format!("cluster.x-k8s.io/{contract}"): "v1"}},
         "spec": {
             "group": "test.capwasm.dev", "scope": "Namespaced",
             "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind, "listKind": format!("{kind}List")},
