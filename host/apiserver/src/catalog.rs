@@ -125,6 +125,19 @@ impl Resource {
     }
 }
 
+/// The resources of one CRD at one revision, kept so that a change of another CRD does not parse it again.
+pub(crate) struct Definition {
+    pub revision: u64,
+    resources: Vec<Arc<Resource>>,
+}
+
+impl Definition {
+    /// Of a CRD as stored. One that is not established has no resources.
+    pub fn parse(crd: &Value, revision: u64) -> Self {
+        Self { revision, resources: custom::resources(crd) }
+    }
+}
+
 /// All resources of a server.
 #[derive(Default)]
 pub(crate) struct Catalog {
@@ -145,13 +158,15 @@ impl Catalog {
         Arc::clone(NATIVE.get_or_init(build))
     }
 
-    /// The built-in kinds and those of the established CRDs; `stamp` is the newest CRD's revision.
-    pub fn with(crds: &[Value], stamp: u64) -> Arc<Self> {
-        if crds.is_empty() {
+    /// The built-in kinds and those of CRDs, made by [`Definition::parse`]; `stamp` is the newest CRD's revision.
+    pub fn with<'a>(definitions: impl Iterator<Item = &'a Definition>, stamp: u64) -> Arc<Self> {
+        let mut custom = definitions.flat_map(|definition| definition.resources.iter().cloned()).peekable();
+        if custom.peek().is_none() {
             return Self::native();
         }
-        let native = builtin::kinds().iter().map(native::resource);
-        Arc::new(Self::of(native.chain(crds.iter().flat_map(custom::resources)), stamp))
+        let native = Self::native();
+        let known = native.groups.values().flatten().flat_map(|(_, resources)| resources.values().cloned());
+        Arc::new(Self::of(known.chain(custom), stamp))
     }
 
     fn of(resources: impl Iterator<Item = Arc<Resource>>, stamp: u64) -> Self {
@@ -198,13 +213,17 @@ impl Catalog {
 
     /// Every stored resource once, in its preferred version and group.
     pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.groups.values().flat_map(|versions| {
-            versions.iter().enumerate().flat_map(move |(index, (_, resources))| {
-                let earlier = &versions[..index];
-                resources.values().filter(move |r| !earlier.iter().any(|(_, known)| known.contains_key(&r.plural)))
+        self.groups
+            .values()
+            .flat_map(|versions| {
+                versions.iter().enumerate().flat_map(move |(index, (_, resources))| {
+                    let earlier = &versions[..index];
+                    resources.values().filter(move |r| !earlier.iter().any(|(_, known)| known.contains_key(&r.plural)))
+                })
             })
-        })
-        .filter(|resource| resource.origin != Origin::Virtual && meta::split_version(&resource.storage).0 == resource.group)
+            .filter(|resource| {
+                resource.origin != Origin::Virtual && meta::split_version(&resource.storage).0 == resource.group
+            })
     }
 }
 
@@ -217,7 +236,8 @@ pub(crate) fn version_rank(version: &str) -> (u8, u32, u32) {
         match &rest[digits..] {
             "" => Some((3, major, 0)),
             tail => {
-                let (level, minor) = tail.strip_prefix("beta").map(|n| (2, n)).or_else(|| tail.strip_prefix("alpha").map(|n| (1, n)))?;
+                let (level, minor) =
+                    tail.strip_prefix("beta").map(|n| (2, n)).or_else(|| tail.strip_prefix("alpha").map(|n| (1, n)))?;
                 Some((level, major, minor.parse().ok()?))
             }
         }

@@ -182,6 +182,9 @@ impl ServerConfig {
 
 impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerConfig").field("keyspace", &self.keyspace).field("advertised", &self.advertised).finish_non_exhaustive()
+        f.debug_struct("ServerConfig")
+            .field("keyspace", &self.keyspace)
+            .field("advertised", &self.advertised)
+            .finish_non_exhaustive()
     }
 }

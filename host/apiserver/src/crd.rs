@@ -32,7 +32,8 @@ fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
 pub(crate) fn prepare(crd: &mut Value, old: Option<&Value>, catalog: &Catalog, now: &str) {
     default_spec(crd);
     let conflict = conflict(crd, catalog);
-    let mut status = old.and_then(|old| old.get("status")).filter(|s| s.is_object()).cloned().unwrap_or_else(|| json!({}));
+    let mut status =
+        old.and_then(|old| old.get("status")).filter(|s| s.is_object()).cloned().unwrap_or_else(|| json!({}));
     let was_established = old.is_some_and(established);
     if conflict.is_none() {
         status["acceptedNames"] = crd.pointer("/spec/names").cloned().unwrap_or_else(|| json!({}));
@@ -43,7 +44,14 @@ pub(crate) fn prepare(crd: &mut Value, old: Option<&Value>, catalog: &Catalog, n
     match &conflict {
         None => {
             set(&mut conditions, now, "NamesAccepted", true, "NoConflicts", "no conflicts found");
-            set(&mut conditions, now, "Established", true, "InitialNamesAccepted", "the initial names have been accepted");
+            set(
+                &mut conditions,
+                now,
+                "Established",
+                true,
+                "InitialNamesAccepted",
+                "the initial names have been accepted",
+            );
         }
         Some((reason, message)) => {
             set(&mut conditions, now, "NamesAccepted", false, reason, message);
@@ -53,7 +61,14 @@ pub(crate) fn prepare(crd: &mut Value, old: Option<&Value>, catalog: &Catalog, n
         }
     }
     if meta::deleting(crd) {
-        set(&mut conditions, now, "Terminating", true, "InstanceDeletionPending", "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon");
+        set(
+            &mut conditions,
+            now,
+            "Terminating",
+            true,
+            "InstanceDeletionPending",
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        );
     }
     status["conditions"] = Value::Array(conditions);
     let mut stored: Vec<Value> = status.get("storedVersions").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -85,7 +100,8 @@ fn default_spec(crd: &mut Value) {
 /// The name that another CRD of the group holds, with the condition's reason.
 fn conflict(crd: &Value, catalog: &Catalog) -> Option<(&'static str, String)> {
     let group = text(crd, "/spec/group");
-    let (plural, singular, kind) = (text(crd, "/spec/names/plural"), text(crd, "/spec/names/singular"), text(crd, "/spec/names/kind"));
+    let (plural, singular, kind) =
+        (text(crd, "/spec/names/plural"), text(crd, "/spec/names/singular"), text(crd, "/spec/names/kind"));
     let others = catalog.stored().filter(|r| r.group == group && r.plural != plural);
     for other in others {
         if other.kind == kind || other.list_kind == text(crd, "/spec/names/listKind") {
@@ -104,7 +120,8 @@ fn set(conditions: &mut Vec<Value>, now: &str, kind: &str, holds: bool, reason: 
     let known = conditions.iter().position(|condition| condition["type"] == kind);
     let since = known.map(|at| &conditions[at]).filter(|condition| condition["status"] == status);
     let since = since.map_or_else(|| json!(now), |condition| condition["lastTransitionTime"].clone());
-    let condition = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
+    let condition =
+        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
     match known {
         Some(at) => conditions[at] = condition,
         None => conditions.push(condition),
@@ -114,25 +131,44 @@ fn set(conditions: &mut Vec<Value>, now: &str, kind: &str, holds: bool, reason: 
 /// Everything that is wrong with the CRD.
 pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let mut wrong = |reason: &str, field: &str, message: String| causes.push(Cause { reason: reason.to_owned(), message, field: field.to_owned() });
+    let mut wrong = |reason: &str, field: &str, message: String| {
+        causes.push(Cause { reason: reason.to_owned(), message, field: field.to_owned() })
+    };
     let (group, plural) = (text(crd, "/spec/group"), text(crd, "/spec/names/plural"));
-    for (field, value) in [("spec.group", group), ("spec.names.plural", plural), ("spec.names.kind", text(crd, "/spec/names/kind"))] {
+    for (field, value) in
+        [("spec.group", group), ("spec.names.plural", plural), ("spec.names.kind", text(crd, "/spec/names/kind"))]
+    {
         if value.is_empty() {
             wrong("FieldValueRequired", field, "Required value".to_owned());
         }
     }
     let expected = format!("{plural}.{group}");
     if meta::name(crd) != expected {
-        wrong("FieldValueInvalid", "metadata.name", format!("Invalid value: \"{}\": must be spec.names.plural+\".\"+spec.group", meta::name(crd)));
+        wrong(
+            "FieldValueInvalid",
+            "metadata.name",
+            format!("Invalid value: \"{}\": must be spec.names.plural+\".\"+spec.group", meta::name(crd)),
+        );
     }
     if !matches!(text(crd, "/spec/scope"), "Namespaced" | "Cluster") {
-        wrong("FieldValueNotSupported", "spec.scope", format!("Unsupported value: \"{}\": supported values: \"Cluster\", \"Namespaced\"", text(crd, "/spec/scope")));
+        wrong(
+            "FieldValueNotSupported",
+            "spec.scope",
+            format!(
+                "Unsupported value: \"{}\": supported values: \"Cluster\", \"Namespaced\"",
+                text(crd, "/spec/scope")
+            ),
+        );
     }
     if versions(crd).is_empty() {
         wrong("FieldValueRequired", "spec.versions", "Required value: must specify at least one version".to_owned());
     }
     if versions(crd).iter().filter(|version| version["storage"] == true).count() != 1 {
-        wrong("FieldValueInvalid", "spec.versions", "Invalid value: must have exactly one version marked as storage version".to_owned());
+        wrong(
+            "FieldValueInvalid",
+            "spec.versions",
+            "Invalid value: must have exactly one version marked as storage version".to_owned(),
+        );
     }
     let mut names: Vec<&str> = versions(crd).iter().map(|version| text(version, "/name")).collect();
     names.sort_unstable();
@@ -157,7 +193,12 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
         }
     }
     let Some(old) = old else { return causes };
-    for (field, pointer) in [("spec.group", "/spec/group"), ("spec.scope", "/spec/scope"), ("spec.names.plural", "/spec/names/plural"), ("spec.names.kind", "/spec/names/kind")] {
+    for (field, pointer) in [
+        ("spec.group", "/spec/group"),
+        ("spec.scope", "/spec/scope"),
+        ("spec.names.plural", "/spec/names/plural"),
+        ("spec.names.kind", "/spec/names/kind"),
+    ] {
         if established(old) && crd.pointer(pointer) != old.pointer(pointer) {
             wrong("FieldValueInvalid", field, format!("Invalid value: \"{}\": field is immutable", text(crd, pointer)));
         }
@@ -165,7 +206,9 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     let stored = crd.pointer("/status/storedVersions").and_then(Value::as_array);
     for version in stored.into_iter().flatten().filter_map(Value::as_str) {
         if !versions(crd).iter().any(|known| known["name"] == version) {
-            let message = format!("Invalid value: \"{version}\": missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions");
+            let message = format!(
+                "Invalid value: \"{version}\": missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions"
+            );
             wrong("FieldValueInvalid", "status.storedVersions", message);
         }
     }
@@ -195,7 +238,11 @@ mod tests {
         assert_eq!(crd["status"]["acceptedNames"]["listKind"], "ThingList");
         assert_eq!(crd["status"]["storedVersions"], json!(["v1"]));
         assert_eq!(crd["spec"]["conversion"]["strategy"], "None");
-        let again = { let mut again = crd.clone(); prepare(&mut again, Some(&crd), &Catalog::default(), "2027-01-01T00:00:00Z"); again };
+        let again = {
+            let mut again = crd.clone();
+            prepare(&mut again, Some(&crd), &Catalog::default(), "2027-01-01T00:00:00Z");
+            again
+        };
         assert_eq!(again, crd, "preparing it again changes nothing");
     }
 
@@ -204,7 +251,11 @@ mod tests {
         let rows: [(&str, fn(&mut Value), &str); 5] = [
             ("wrong name", |crd| crd["metadata"]["name"] = json!("x"), "metadata.name"),
             ("no storage version", |crd| crd["spec"]["versions"][0]["storage"] = json!(false), "spec.versions"),
-            ("no schema", |crd| crd["spec"]["versions"][0]["schema"] = json!({}), "spec.versions[0].schema.openAPIV3Schema"),
+            (
+                "no schema",
+                |crd| crd["spec"]["versions"][0]["schema"] = json!({}),
+                "spec.versions[0].schema.openAPIV3Schema",
+            ),
             ("unknown scope", |crd| crd["spec"]["scope"] = json!("Galaxy"), "spec.scope"),
             ("no kind", |crd| crd["spec"]["names"]["kind"] = json!(""), "spec.names.kind"),
         ];

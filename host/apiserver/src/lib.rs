@@ -43,7 +43,8 @@ mod strategic;
 mod table;
 
 pub use config::{
-    Admission, AdmissionError, Authenticator, CertificateSigner, Clock, Converter, GroupKind, ServerConfig, SigningRequest,
+    Admission, AdmissionError, Authenticator, CertificateSigner, Clock, Converter, GroupKind, ServerConfig,
+    SigningRequest,
 };
 pub use handler::Body;
 pub use identity::Identity;

@@ -98,7 +98,8 @@ pub(crate) struct OwnerRef {
 }
 
 pub(crate) fn owners(object: &Value) -> Vec<OwnerRef> {
-    let text = |reference: &Value, field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text =
+        |reference: &Value, field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
     let owner = |reference: &Value| OwnerRef {
         api_version: text(reference, "apiVersion"),
         kind: text(reference, "kind"),

@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
 use rustls::RootCertStore;
 use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::pem::PemObject as _;
@@ -177,7 +179,11 @@ pub fn write_private(path: &Path, text: &str) -> Result<(), PkiError> {
 ///
 /// # Errors
 /// When a text holds no certificate or key, or they do not belong together.
-pub fn tls_from_pem(server_cert: &str, server_key: &str, client_ca: &str) -> Result<Arc<rustls::ServerConfig>, PkiError> {
+pub fn tls_from_pem(
+    server_cert: &str,
+    server_key: &str,
+    client_ca: &str,
+) -> Result<Arc<rustls::ServerConfig>, PkiError> {
     let certificates = |pem: &str| -> Result<Vec<CertificateDer<'static>>, PkiError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
         chain.map_err(|error| PkiError::Pem(error.to_string())).and_then(|chain| {
@@ -190,7 +196,9 @@ pub fn tls_from_pem(server_cert: &str, server_key: &str, client_ca: &str) -> Res
         roots.add(certificate)?;
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).allow_unauthenticated().build()?;
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+        .allow_unauthenticated()
+        .build()?;
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(verifier)
@@ -203,7 +211,9 @@ pub fn tls_from_pem(server_cert: &str, server_key: &str, client_ca: &str) -> Res
 fn valid(params: &mut CertificateParams, years: i16) {
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     // Months and days of a calendar date are positive and fit.
-    let convert = |date: jiff::civil::Date| rcgen::date_time_ymd(i32::from(date.year()), date.month().unsigned_abs(), date.day().unsigned_abs().min(28));
+    let convert = |date: jiff::civil::Date| {
+        rcgen::date_time_ymd(i32::from(date.year()), date.month().unsigned_abs(), date.day().unsigned_abs().min(28))
+    };
     params.not_before = convert(today.yesterday().unwrap_or(today));
     params.not_after = convert(today.with().year(today.year() + years).day(1).build().unwrap_or(today));
 }
@@ -220,7 +230,13 @@ fn new_ca(name: &str) -> Result<CertifiedPem, PkiError> {
     Ok(CertifiedPem { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-fn issue(ca: &CertifiedPem, user: &str, groups: &[&str], names: &[String], usage: ExtendedKeyUsagePurpose) -> Result<CertifiedPem, PkiError> {
+fn issue(
+    ca: &CertifiedPem,
+    user: &str,
+    groups: &[&str],
+    names: &[String],
+    usage: ExtendedKeyUsagePurpose,
+) -> Result<CertifiedPem, PkiError> {
     let issuer = Issuer::from_ca_cert_pem(&ca.certificate, KeyPair::from_pem(&ca.key)?)?;
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(names.to_vec())?;
@@ -240,12 +256,16 @@ fn issue(ca: &CertifiedPem, user: &str, groups: &[&str], names: &[String], usage
 /// Whether a serving certificate is of this CA, for exactly these names, and not about to end.
 fn fits(certificate: &str, ca: &str, names: &[String]) -> bool {
     let check = || {
-        let (leaf, ca) = (CertificateDer::from_pem_slice(certificate.as_bytes()).ok()?, CertificateDer::from_pem_slice(ca.as_bytes()).ok()?);
+        let (leaf, ca) = (
+            CertificateDer::from_pem_slice(certificate.as_bytes()).ok()?,
+            CertificateDer::from_pem_slice(ca.as_bytes()).ok()?,
+        );
         let (_, leaf) = x509_parser::parse_x509_certificate(&leaf).ok()?;
         let (_, ca) = x509_parser::parse_x509_certificate(&ca).ok()?;
         leaf.verify_signature(Some(ca.public_key())).ok()?;
         let renew = jiff::Timestamp::now().as_second() + RENEW_DAYS * 86_400;
-        let present: BTreeSet<String> = leaf.subject_alternative_name().ok()??.value.general_names.iter().filter_map(name).collect();
+        let present: BTreeSet<String> =
+            leaf.subject_alternative_name().ok()??.value.general_names.iter().filter_map(name).collect();
         let wanted: BTreeSet<String> = names.iter().cloned().collect();
         Some(leaf.validity().not_after.timestamp() > renew && present == wanted)
     };

@@ -18,13 +18,14 @@ mod strategy;
 mod update;
 mod watch;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 
-use crate::catalog::{Catalog, Resource};
+use crate::catalog::{Catalog, Definition, Resource};
 use crate::config::ServerConfig;
 use crate::meta;
 use crate::status::{ApiError, ApiResult};
@@ -85,13 +86,22 @@ pub(crate) struct Registry {
     pub config: ServerConfig,
     pub conversion: Arc<Conversion>,
     catalog: RwLock<Arc<Catalog>>,
+    /// The CRDs that the catalog was made of, by key.
+    definitions: Mutex<HashMap<Key, Definition>>,
 }
 
 impl Registry {
     pub fn new(store: Arc<Store>, config: ServerConfig) -> ApiResult<Self> {
         let keyspace = store.keyspace(&config.keyspace);
         let conversion = Arc::new(Conversion::new(&config.converters));
-        let registry = Self { store, keyspace, config, conversion, catalog: RwLock::new(Catalog::native()) };
+        let registry = Self {
+            store,
+            keyspace,
+            config,
+            conversion,
+            catalog: RwLock::new(Catalog::native()),
+            definitions: Mutex::default(),
+        };
         registry.reload_catalog()?;
         Ok(registry)
     }
@@ -105,18 +115,23 @@ impl Registry {
     /// that a kind is served from the moment its CRD was accepted.
     pub(crate) fn reload_catalog(&self) -> ApiResult<()> {
         // Under the lock, so that the newest state wins when two CRDs change at once.
-        let mut catalog = self.catalog.write();
+        let mut definitions = self.definitions.lock();
         let prefix = Key::prefix("customresourcedefinitions.apiextensions.k8s.io", None);
-        let (mut crds, mut stamp) = (Vec::new(), 0);
+        let mut records = Vec::new();
         self.store.read(&self.keyspace, |view| {
             view.walk(&prefix, None, None, &mut |record| {
-                stamp = stamp.max(record.revision);
-                crds.push(record.data);
+                records.push(record);
                 true
             })
         })?;
-        let crds = crds.iter().map(|data| parse(data)).collect::<ApiResult<Vec<_>>>()?;
-        *catalog = Catalog::with(&crds, stamp);
+        definitions.retain(|key, _| records.iter().any(|record| record.key == *key));
+        for record in &records {
+            if definitions.get(&record.key).is_none_or(|known| known.revision != record.revision) {
+                definitions.insert(record.key.clone(), Definition::parse(&parse(&record.data)?, record.revision));
+            }
+        }
+        let stamp = records.iter().map(|record| record.revision).max().unwrap_or(0);
+        *self.catalog.write() = Catalog::with(definitions.values(), stamp);
         Ok(())
     }
 

@@ -15,7 +15,10 @@ pub(crate) enum Route {
     /// `/apis/{group}`
     Group(String),
     /// `/api/v1`, `/apis/{group}/{version}`
-    Resources { group: String, version: String },
+    Resources {
+        group: String,
+        version: String,
+    },
     /// `/openapi/v3`
     OpenApiIndex,
     /// `/openapi/v3/{path}`
@@ -38,7 +41,8 @@ pub(crate) struct Target {
 impl Route {
     /// Parses a path. Never fails: what it does not know is [`Route::Unknown`].
     pub fn parse(path: &str) -> Self {
-        let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(|part| decode(part, false)).collect();
+        let parts: Vec<String> =
+            path.split('/').filter(|part| !part.is_empty()).map(|part| decode(part, false)).collect();
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz", ..] => Self::Health,
@@ -105,7 +109,10 @@ impl Query {
 
     /// Whether a boolean parameter is set; `watch` and `watch=1` count as set.
     pub fn flag(&self, name: &str) -> bool {
-        self.0.iter().find(|(key, _)| key == name).is_some_and(|(_, value)| matches!(value.as_str(), "" | "1" | "t" | "T" | "true" | "True" | "TRUE"))
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .is_some_and(|(_, value)| matches!(value.as_str(), "" | "1" | "t" | "T" | "true" | "True" | "TRUE"))
     }
 }
 
@@ -118,7 +125,10 @@ fn decode(text: &str, query: bool) -> String {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut index = 0;
     while index < bytes.len() {
-        let hex = bytes.get(index + 1..index + 3).and_then(|hex| std::str::from_utf8(hex).ok()).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let hex = bytes
+            .get(index + 1..index + 3)
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
         match (bytes[index], hex) {
             (b'%', Some(byte)) => {
                 decoded.push(byte);
@@ -182,7 +192,9 @@ mod tests {
 
     #[test]
     fn queries_are_decoded_and_empty_values_count_as_absent() {
-        let query = Query::parse("fieldSelector=metadata.name%3Dx&labelSelector=a+in+%28b%29&watch=1&continue=&dryRun=All&dryRun=X");
+        let query = Query::parse(
+            "fieldSelector=metadata.name%3Dx&labelSelector=a+in+%28b%29&watch=1&continue=&dryRun=All&dryRun=X",
+        );
         assert_eq!(query.get("fieldSelector"), Some("metadata.name=x"));
         assert_eq!(query.get("labelSelector"), Some("a in (b)"));
         assert!(query.flag("watch") && !query.flag("pretty"));

@@ -53,7 +53,10 @@ impl Server {
     /// When the store fails or holds something unreadable.
     pub async fn start(store: Arc<Store>, config: ServerConfig) -> Result<Self, ServerError> {
         let keyspace = config.keyspace.clone();
-        let prepare = |error: crate::status::ApiError| ServerError::Prepare { keyspace: keyspace.clone(), message: error.message };
+        let prepare = |error: crate::status::ApiError| ServerError::Prepare {
+            keyspace: keyspace.clone(),
+            message: error.message,
+        };
         let registry = Arc::new(Registry::new(store, config).map_err(prepare)?);
         let inner = Inner { registry, stop: CancellationToken::new(), tasks: TaskTracker::new() };
         controllers::bootstrap(&inner.registry).await.map_err(prepare)?;
@@ -79,7 +82,12 @@ impl Server {
     ///
     /// # Errors
     /// When the listener fails for good.
-    pub async fn serve(&self, listener: TcpListener, tls: Arc<rustls::ServerConfig>, shutdown: CancellationToken) -> io::Result<()> {
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        tls: Arc<rustls::ServerConfig>,
+        shutdown: CancellationToken,
+    ) -> io::Result<()> {
         connection::serve(self, listener, tls, shutdown).await
     }
 

@@ -40,7 +40,15 @@ pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), about: None, causes: Vec::new(), retry_after: None, continue_token: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            about: None,
+            causes: Vec::new(),
+            retry_after: None,
+            continue_token: None,
+        }
     }
 
     pub fn bad_request(message: impl Into<String>) -> Self {
@@ -69,7 +77,8 @@ impl ApiError {
     }
 
     pub fn unsupported_media_type(supported: &str) -> Self {
-        let message = format!("the body of the request was in an unknown format - accepted media types include: {supported}");
+        let message =
+            format!("the body of the request was in an unknown format - accepted media types include: {supported}");
         Self::new(415, "UnsupportedMediaType", message)
     }
 
@@ -103,11 +112,18 @@ impl ApiError {
     pub fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
         let list: Vec<String> = causes
             .iter()
-            .map(|cause| if cause.field.is_empty() { cause.message.clone() } else { format!("{}: {}", cause.field, cause.message) })
+            .map(|cause| {
+                if cause.field.is_empty() {
+                    cause.message.clone()
+                } else {
+                    format!("{}: {}", cause.field, cause.message)
+                }
+            })
             .collect();
         let all = if let [one] = list.as_slice() { one.clone() } else { format!("[{}]", list.join(", ")) };
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let mut error = Self::new(422, "Invalid", format!("{qualified} \"{name}\" is invalid: {all}")).about(group, kind, name);
+        let mut error =
+            Self::new(422, "Invalid", format!("{qualified} \"{name}\" is invalid: {all}")).about(group, kind, name);
         error.causes = causes;
         error
     }
@@ -145,7 +161,9 @@ impl ApiError {
         });
         let mut details = json!({});
         if let Some(about) = &self.about {
-            for (field, value) in [("group", &about.group), ("kind", &about.kind), ("name", &about.name), ("uid", &about.uid)] {
+            for (field, value) in
+                [("group", &about.group), ("kind", &about.kind), ("name", &about.name), ("uid", &about.uid)]
+            {
                 if !value.is_empty() {
                     details[field] = json!(value);
                 }
@@ -203,7 +221,11 @@ mod tests {
 
     #[test]
     fn an_invalid_object_lists_every_cause_in_its_message() {
-        let cause = |field: &str| Cause { reason: "FieldValueRequired".into(), message: "Required value".into(), field: field.into() };
+        let cause = |field: &str| Cause {
+            reason: "FieldValueRequired".into(),
+            message: "Required value".into(),
+            field: field.into(),
+        };
         let one = ApiError::invalid("", "ConfigMap", "c", vec![cause("data")]);
         assert_eq!(one.message, "ConfigMap \"c\" is invalid: data: Required value");
         let two = ApiError::invalid("g", "K", "k", vec![cause("a"), cause("b")]);

@@ -16,6 +16,8 @@ mod history;
 mod keyspace;
 mod memory;
 mod redb;
+#[cfg(test)]
+mod tests;
 mod view;
 mod writer;
 
@@ -91,7 +93,14 @@ struct Shared {
     backend: Box<dyn backend::Backend>,
     /// Highest revision that every watcher's buffer has received.
     published: watch::Sender<u64>,
-    keyspaces: Mutex<HashMap<String, Arc<Keyspace>>>,
+    keyspaces: Mutex<Keyspaces>,
+}
+
+/// The keyspaces by name. Numbers are never given twice, and a removed keyspace keeps its own.
+#[derive(Default)]
+struct Keyspaces {
+    by_name: HashMap<String, Arc<Keyspace>>,
+    next: u32,
 }
 
 /// A database that carries any number of keyspaces. Cheap to share; dropped last, it waits for pending writes.
@@ -135,16 +144,18 @@ impl Store {
     }
 
     fn start(backend: Box<dyn backend::Backend>, retention: Retention) -> Result<Arc<Self>, StoreError> {
-        let mut keyspaces = HashMap::new();
+        let mut keyspaces = Keyspaces::default();
         let mut revision = 0;
         backend.read(&mut |snapshot| {
             revision = snapshot.revision()?;
             for stored in snapshot.keyspaces()? {
-                keyspaces.insert(stored.name.clone(), Arc::new(Keyspace::stored(stored)));
+                keyspaces.next = keyspaces.next.max(stored.id + 1);
+                keyspaces.by_name.insert(stored.name.clone(), Arc::new(Keyspace::stored(stored)));
             }
             Ok(())
         })?;
-        let shared = Arc::new(Shared { published: watch::Sender::new(revision), keyspaces: Mutex::new(keyspaces), backend });
+        let shared =
+            Arc::new(Shared { published: watch::Sender::new(revision), keyspaces: Mutex::new(keyspaces), backend });
         let (commands, inbox) = mpsc::channel();
         let writer = writer::Writer::new(Arc::clone(&shared), revision, retention)?;
         let thread = std::thread::Builder::new()
@@ -157,24 +168,24 @@ impl Store {
     /// The keyspace of this name, created with its first write.
     pub(crate) fn keyspace(&self, name: &str) -> Arc<Keyspace> {
         let mut keyspaces = self.shared.keyspaces.lock();
-        if let Some(known) = keyspaces.get(name) {
+        if let Some(known) = keyspaces.by_name.get(name) {
             return Arc::clone(known);
         }
-        let id = keyspaces.values().map(|k| k.id()).max().map_or(0, |highest| highest + 1);
-        let created = Arc::new(Keyspace::fresh(id, name));
-        keyspaces.insert(name.to_owned(), Arc::clone(&created));
+        let created = Arc::new(Keyspace::fresh(keyspaces.next, name));
+        keyspaces.next += 1;
+        keyspaces.by_name.insert(name.to_owned(), Arc::clone(&created));
         created
     }
 
     /// Names of the keyspaces that hold or held something.
     #[must_use]
     pub fn keyspaces(&self) -> Vec<String> {
-        self.shared.keyspaces.lock().keys().cloned().collect()
+        self.shared.keyspaces.lock().by_name.keys().cloned().collect()
     }
 
     /// Deletes a keyspace with everything in it. Its watches end; a server still on it sees it empty.
     pub async fn remove_keyspace(&self, name: &str) -> Result<(), StoreError> {
-        let Some(keyspace) = self.shared.keyspaces.lock().get(name).map(Arc::clone) else { return Ok(()) };
+        let Some(keyspace) = self.shared.keyspaces.lock().by_name.get(name).map(Arc::clone) else { return Ok(()) };
         let (reply, answer) = oneshot::channel();
         self.send(Command::Remove { keyspace, reply })?;
         answer.await.map_err(|_| StoreError::Closed)?
@@ -193,7 +204,11 @@ impl Store {
     }
 
     /// Runs `act` on a consistent view of one keyspace, as of now.
-    pub(crate) fn read<T>(&self, keyspace: &Keyspace, act: impl FnOnce(&View<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(crate) fn read<T>(
+        &self,
+        keyspace: &Keyspace,
+        act: impl FnOnce(&View<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut act = Some(act);
         let mut result = None;
         self.shared.backend.read(&mut |snapshot| {

@@ -73,8 +73,14 @@ pub(super) fn resources(crd: &Value) -> Vec<Arc<Resource>> {
                 schema: Some(schema),
                 storage_schema: storage_schema.clone(),
                 columns: version.get("additionalPrinterColumns").cloned(),
-                selectable: Some(selectable.filter_map(|f| f["jsonPath"].as_str()).map(|p| p.trim_start_matches('.').to_owned()).collect()),
-                deprecation: deprecated.then(|| warning.unwrap_or_else(|| format!("{group}/{name} {kind} is deprecated"))),
+                selectable: Some(
+                    selectable
+                        .filter_map(|f| f["jsonPath"].as_str())
+                        .map(|p| p.trim_start_matches('.').to_owned())
+                        .collect(),
+                ),
+                deprecation: deprecated
+                    .then(|| warning.unwrap_or_else(|| format!("{group}/{name} {kind} is deprecated"))),
                 defaulted_since: 0,
                 terminating: meta::deleting(crd),
                 head: String::new(),

@@ -13,7 +13,11 @@ fn owned(names: &[&str]) -> Vec<String> {
 pub(super) fn resource(kind: &BuiltinKind) -> Arc<Resource> {
     let schema = builtin::schema_of(kind.group, kind.version, kind.kind).map(SchemaRef::Native);
     let scales = kind.group == "apps" && matches!(kind.plural, "deployments" | "replicasets" | "statefulsets");
-    let scale = Scale { spec_replicas: ".spec.replicas".into(), status_replicas: ".status.replicas".into(), selector: Some(".spec.selector".into()) };
+    let scale = Scale {
+        spec_replicas: ".spec.replicas".into(),
+        status_replicas: ".status.replicas".into(),
+        selector: Some(".spec.selector".into()),
+    };
     let subresources = match (kind.group, kind.plural) {
         ("", "namespaces") => vec!["finalize"],
         ("", "pods") => vec!["eviction"],
@@ -39,7 +43,11 @@ pub(super) fn resource(kind: &BuiltinKind) -> Arc<Resource> {
         scale: scales.then_some(scale),
         subresources,
         generation: kind.has_generation,
-        store: if kind.group.is_empty() || alias { kind.plural.to_owned() } else { format!("{}.{}", kind.plural, kind.group) },
+        store: if kind.group.is_empty() || alias {
+            kind.plural.to_owned()
+        } else {
+            format!("{}.{}", kind.plural, kind.group)
+        },
         storage_schema: builtin::schema_of(storage_group, storage_version, kind.kind).map(SchemaRef::Native),
         storage,
         schema,

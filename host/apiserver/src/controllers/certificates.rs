@@ -17,20 +17,30 @@ pub(super) async fn reconcile(registry: &Registry, name: &str) -> ApiResult<()> 
     let Some(signer) = &registry.config.signer else { return Ok(()) };
     let at = registry.locate("certificates.k8s.io", "certificatesigningrequests", "", name)?;
     let Some(csr) = registry.find(&at)? else { return Ok(()) };
-    let has = |kind: &str| csr.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten().any(|c| c["type"] == kind);
+    let has = |kind: &str| {
+        csr.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten().any(|c| c["type"] == kind)
+    };
     if csr.pointer("/status/certificate").is_some() || has("Denied") || has("Failed") {
         return Ok(());
     }
-    let pem = csr["spec"]["request"].as_str().and_then(|text| STANDARD.decode(text).ok()).and_then(|bytes| String::from_utf8(bytes).ok());
+    let pem = csr["spec"]["request"]
+        .as_str()
+        .and_then(|text| STANDARD.decode(text).ok())
+        .and_then(|bytes| String::from_utf8(bytes).ok());
     let request = SigningRequest {
         csr_pem: pem.unwrap_or_default(),
         signer: csr["spec"]["signerName"].as_str().unwrap_or_default().to_owned(),
-        requester: Identity { user: csr["spec"]["username"].as_str().unwrap_or_default().to_owned(), groups: texts(&csr["spec"]["groups"]) },
+        requester: Identity {
+            user: csr["spec"]["username"].as_str().unwrap_or_default().to_owned(),
+            groups: texts(&csr["spec"]["groups"]),
+        },
         usages: texts(&csr["spec"]["usages"]),
     };
     let (kind, reason, message, certificate) = match signer.sign(&request) {
         Ok(None) => return Ok(()),
-        Ok(Some(certificate)) => ("Approved", "AutoApproved", "Auto approving kubelet client certificate.".to_owned(), Some(certificate)),
+        Ok(Some(certificate)) => {
+            ("Approved", "AutoApproved", "Auto approving kubelet client certificate.".to_owned(), Some(certificate))
+        }
         Err(why) => ("Failed", "SigningFailed", why, None),
     };
     let now = registry.config.clock.stamp();

@@ -92,7 +92,8 @@ impl Garbage {
                 affected.push(event.key.clone());
             }
         }
-        let waits = now.deletion_timestamp.is_some() && now.finalizers.unwrap_or_default().iter().any(|f| f == ORPHAN || f == FOREGROUND);
+        let waits = now.deletion_timestamp.is_some()
+            && now.finalizers.unwrap_or_default().iter().any(|f| f == ORPHAN || f == FOREGROUND);
         if waits && !event.deleted {
             self.waiting.insert(now.uid.clone(), event.key.clone());
             self.waiting_uids.insert(event.key.clone(), now.uid);
@@ -199,7 +200,11 @@ fn standing(registry: &Registry, at: &Locator, owner: &OwnerRef) -> ApiResult<St
     let namespace = if resource.namespaced { at.namespace.as_str() } else { "" };
     Ok(match registry.find(&Locator::new(resource, namespace, &owner.name))? {
         Some(object) if meta::uid(&object) == owner.uid => {
-            if meta::deleting(&object) && meta::has_finalizer(&object, FOREGROUND) { Standing::Waiting } else { Standing::Solid }
+            if meta::deleting(&object) && meta::has_finalizer(&object, FOREGROUND) {
+                Standing::Waiting
+            } else {
+                Standing::Solid
+            }
         }
         _ => Standing::Absent,
     })
@@ -223,7 +228,9 @@ async fn by_owners(registry: &Registry, at: &Locator, object: &Value) -> ApiResu
     for owner in owners {
         standings.push((standing(registry, at, &owner)?, owner.uid));
     }
-    let of = |wanted: Standing| standings.iter().filter(move |(standing, _)| *standing == wanted).map(|(_, uid)| uid.clone());
+    let of = |wanted: Standing| {
+        standings.iter().filter(move |(standing, _)| *standing == wanted).map(|(_, uid)| uid.clone())
+    };
     let gone: Vec<String> = of(Standing::Absent).chain(of(Standing::Waiting)).collect();
     if of(Standing::Solid).next().is_some() {
         return if gone.is_empty() { Ok(()) } else { drop_owners(registry, &at.key(), &gone).await };

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::meta;
-use crate::registry::{DeleteOptions, ListRequest, Locator, NAMESPACE_FINALIZER, Part, Propagation, Registry, WriteOptions};
+use crate::registry::{
+    DeleteOptions, ListRequest, Locator, NAMESPACE_FINALIZER, Part, Propagation, Registry, WriteOptions,
+};
 use crate::status::ApiResult;
 
 const MANAGER: &str = "namespace-controller";
@@ -91,9 +93,18 @@ fn conditions(namespace: &Value, left: &[String], now: &str) -> Value {
     };
     let remaining = !left.is_empty();
     let some = format!("Some resources are remaining: {}", left.join(", "));
-    let (reason, message) = if remaining { ("SomeResourcesRemain", some.as_str()) } else { ("ContentRemoved", "All content successfully removed") };
+    let (reason, message) = if remaining {
+        ("SomeResourcesRemain", some.as_str())
+    } else {
+        ("ContentRemoved", "All content successfully removed")
+    };
     json!([
-        condition("NamespaceDeletionContentFailure", false, "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+        condition(
+            "NamespaceDeletionContentFailure",
+            false,
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization"
+        ),
         condition("NamespaceContentRemaining", remaining, reason, message),
     ])
 }

@@ -41,7 +41,12 @@ pub(super) enum Work {
 pub(crate) fn start(registry: &Arc<Registry>, tasks: &TaskTracker, stop: &CancellationToken) -> ApiResult<()> {
     // First listen, then look: nothing falls in between.
     let events = registry.keyspace.subscribe("");
-    let task = Task { registry: Arc::clone(registry), garbage: Garbage::default(), emptying: HashSet::new(), cleaning: HashSet::new() };
+    let task = Task {
+        registry: Arc::clone(registry),
+        garbage: Garbage::default(),
+        emptying: HashSet::new(),
+        cleaning: HashSet::new(),
+    };
     let stop = stop.clone();
     tasks.spawn(async move {
         tokio::select! {

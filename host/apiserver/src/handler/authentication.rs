@@ -12,9 +12,18 @@ use crate::registry::Registry;
 use crate::status::{ApiError, ApiResult};
 
 /// Identifies the sender. A token that is wrong is refused even where nobody need say who they are.
-pub(crate) fn authenticate(registry: &Registry, certificate: Option<&Identity>, headers: &HeaderMap, method: &Method, path: &str) -> ApiResult<Identity> {
+pub(crate) fn authenticate(
+    registry: &Registry,
+    certificate: Option<&Identity>,
+    headers: &HeaderMap,
+    method: &Method,
+    path: &str,
+) -> ApiResult<Identity> {
     let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = authorization.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+    let token = authorization
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, token)| token.trim());
     if let Some(token) = token {
         return bearer(registry, token)?.ok_or_else(ApiError::unauthorized);
     }
@@ -45,7 +54,9 @@ fn equal(known: &str, given: &str) -> bool {
 /// Splits `abcdef.0123456789abcdef`.
 fn split(token: &str) -> Option<(&str, &str)> {
     let (id, secret) = token.split_once('.')?;
-    let legal = |text: &str, length: usize| text.len() == length && text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let legal = |text: &str, length: usize| {
+        text.len() == length && text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    };
     (legal(id, 6) && legal(secret, 16)).then_some((id, secret))
 }
 
@@ -62,10 +73,15 @@ fn identify(object: &Value, id: &str, secret: &str, now: jiff::Timestamp) -> Opt
         let encoded = object.pointer(&format!("/data/{field}"))?.as_str()?;
         String::from_utf8(STANDARD.decode(encoded).ok()?).ok()
     };
-    if object["type"] != "bootstrap.kubernetes.io/token" || !object.pointer("/metadata/deletionTimestamp").is_none_or(Value::is_null) {
+    if object["type"] != "bootstrap.kubernetes.io/token"
+        || !object.pointer("/metadata/deletionTimestamp").is_none_or(Value::is_null)
+    {
         return None;
     }
-    if data("token-id")? != id || !equal(&data("token-secret")?, secret) || data("usage-bootstrap-authentication")? != "true" {
+    if data("token-id")? != id
+        || !equal(&data("token-secret")?, secret)
+        || data("usage-bootstrap-authentication")? != "true"
+    {
         return None;
     }
     if let Some(expiry) = data("expiration")
@@ -105,8 +121,16 @@ mod tests {
         assert!(good.is_in("system:bootstrappers:kubeadm:default-node-token"));
         assert!(!good.is_in("system:masters"), "a Secret cannot make masters");
         assert_eq!(ask(&secret(|_| ()), "2026-06-01T00:00:00Z"), None, "expired");
-        assert_eq!(ask(&secret(|s| s["data"]["token-secret"] = encode("x")), "2026-05-01T00:00:00Z"), None, "wrong secret");
-        assert_eq!(ask(&secret(|s| s["data"]["usage-bootstrap-authentication"] = encode("false")), "2026-05-01T00:00:00Z"), None, "other use");
+        assert_eq!(
+            ask(&secret(|s| s["data"]["token-secret"] = encode("x")), "2026-05-01T00:00:00Z"),
+            None,
+            "wrong secret"
+        );
+        assert_eq!(
+            ask(&secret(|s| s["data"]["usage-bootstrap-authentication"] = encode("false")), "2026-05-01T00:00:00Z"),
+            None,
+            "other use"
+        );
         assert_eq!(ask(&secret(|s| s["type"] = json!("Opaque")), "2026-05-01T00:00:00Z"), None, "other type");
         assert_eq!(split("ABCDEF.0123456789abcdef"), None);
     }

@@ -26,7 +26,12 @@ struct Rule {
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
-const fn rule(users: &'static str, verbs: &'static [&'static str], group: &'static str, resources: &'static [&'static str]) -> Rule {
+const fn rule(
+    users: &'static str,
+    verbs: &'static [&'static str],
+    group: &'static str,
+    resources: &'static [&'static str],
+) -> Rule {
     Rule { users, verbs, group, resources, namespace: None, names: &[] }
 }
 
@@ -39,11 +44,32 @@ static RULES: &[Rule] = &[
         names: &["kubeadm-config", "kubelet-config", "kube-proxy"],
         ..rule(BOOTSTRAPPERS, &["get"], "", &["configmaps"])
     },
-    Rule { namespace: Some("kube-public"), names: &["cluster-info"], ..rule(BOOTSTRAPPERS, &["get"], "", &["configmaps"]) },
+    Rule {
+        namespace: Some("kube-public"),
+        names: &["cluster-info"],
+        ..rule(BOOTSTRAPPERS, &["get"], "", &["configmaps"])
+    },
     // kubeadm join --control-plane with a certificate key.
-    Rule { namespace: Some("kube-system"), names: &["kubeadm-certs"], ..rule(BOOTSTRAPPERS, &["get"], "", &["secrets"]) },
+    Rule {
+        namespace: Some("kube-system"),
+        names: &["kubeadm-certs"],
+        ..rule(BOOTSTRAPPERS, &["get"], "", &["secrets"])
+    },
     rule(NODES, WRITE, "", &["nodes", "nodes/status"]),
-    rule(NODES, READ, "", &["services", "endpoints", "configmaps", "secrets", "persistentvolumes", "persistentvolumeclaims", "namespaces"]),
+    rule(
+        NODES,
+        READ,
+        "",
+        &[
+            "services",
+            "endpoints",
+            "configmaps",
+            "secrets",
+            "persistentvolumes",
+            "persistentvolumeclaims",
+            "namespaces",
+        ],
+    ),
     rule(NODES, WRITE, "", &["pods", "pods/status"]),
     rule(NODES, &["create"], "", &["pods/eviction", "serviceaccounts/token"]),
     rule(NODES, &["get", "list", "watch", "create", "update", "patch"], "", &["events"]),
@@ -54,7 +80,11 @@ static RULES: &[Rule] = &[
     rule(NODES, READ, "discovery.k8s.io", &["endpointslices"]),
     rule(AUTHENTICATED, &["create"], "authentication.k8s.io", &["selfsubjectreviews"]),
     rule(AUTHENTICATED, &["create"], "authorization.k8s.io", &["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
-    Rule { namespace: Some("kube-public"), names: &["cluster-info"], ..rule("system:unauthenticated", &["get"], "", &["configmaps"]) },
+    Rule {
+        namespace: Some("kube-public"),
+        names: &["cluster-info"],
+        ..rule("system:unauthenticated", &["get"], "", &["configmaps"])
+    },
 ];
 
 /// What a request on a resource wants.
@@ -82,7 +112,9 @@ impl Rule {
 pub(super) fn path(registry: &Registry, identity: &Identity, method: &Method, path: &str) -> ApiResult<()> {
     let read = matches!(*method, Method::GET | Method::HEAD);
     let open = ["/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz"];
-    let public = open.iter().any(|prefix| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
+    let public = open
+        .iter()
+        .any(|prefix| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
     let listed = registry.config.auth.anonymous_paths.iter().any(|allowed| allowed == path);
     if identity.is_in(MASTERS) || read && (listed || public && identity.is_in(AUTHENTICATED)) {
         return Ok(());
@@ -104,10 +136,18 @@ pub(super) fn resource(registry: &Registry, identity: &Identity, verb: &str, tar
     if allowed(registry, identity, &wish)? {
         return Ok(());
     }
-    let scope = if namespace.is_empty() { "at the cluster scope".to_owned() } else { format!("in the namespace \"{namespace}\"") };
-    let what = if target.group.is_empty() { target.plural.clone() } else { format!("{}.{}", target.plural, target.group) };
+    let scope = if namespace.is_empty() {
+        "at the cluster scope".to_owned()
+    } else {
+        format!("in the namespace \"{namespace}\"")
+    };
+    let what =
+        if target.group.is_empty() { target.plural.clone() } else { format!("{}.{}", target.plural, target.group) };
     let object = if name.is_empty() { what } else { format!("{what} \"{name}\"") };
-    let message = format!("{object} is forbidden: User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{}\" {scope}", identity.user, target.group);
+    let message = format!(
+        "{object} is forbidden: User \"{}\" cannot {verb} resource \"{resource}\" in API group \"{}\" {scope}",
+        identity.user, target.group
+    );
     Err(ApiError::forbidden(message).about(&target.group, &target.plural, name))
 }
 
@@ -119,13 +159,23 @@ pub(super) fn allowed(registry: &Registry, identity: &Identity, wish: &Wish<'_>)
     if granted(registry, identity, wish, "clusterrolebindings", None)? {
         return Ok(true);
     }
-    if wish.namespace.is_empty() { Ok(false) } else { granted(registry, identity, wish, "rolebindings", Some(wish.namespace)) }
+    if wish.namespace.is_empty() {
+        Ok(false)
+    } else {
+        granted(registry, identity, wish, "rolebindings", Some(wish.namespace))
+    }
 }
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Whether a binding of this kind leads to a role that grants the wish.
-fn granted(registry: &Registry, identity: &Identity, wish: &Wish<'_>, bindings: &str, namespace: Option<&str>) -> ApiResult<bool> {
+fn granted(
+    registry: &Registry,
+    identity: &Identity,
+    wish: &Wish<'_>,
+    bindings: &str,
+    namespace: Option<&str>,
+) -> ApiResult<bool> {
     let bindings = registry.preferred(RBAC, bindings)?;
     let request = ListRequest { namespace: namespace.map(str::to_owned), ..ListRequest::default() };
     for (_, data) in registry.list_now(&bindings, &request)?.items {
@@ -159,12 +209,20 @@ fn is_subject(subject: &Value, identity: &Identity) -> bool {
 }
 
 fn grants(rule: &Value, wish: &Wish<'_>) -> bool {
-    let has = |field: &str, matches: &dyn Fn(&str) -> bool| rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).any(|entry| entry == "*" || matches(entry));
+    let has = |field: &str, matches: &dyn Fn(&str) -> bool| {
+        rule[field]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .any(|entry| entry == "*" || matches(entry))
+    };
     let subresource = wish.resource.split_once('/').map(|(_, subresource)| format!("*/{subresource}"));
     has("verbs", &|verb| verb == wish.verb)
         && has("apiGroups", &|group| group == wish.group)
         && has("resources", &|resource| resource == wish.resource || subresource.as_deref() == Some(resource))
-        && (rule["resourceNames"].as_array().is_none_or(Vec::is_empty) || has("resourceNames", &|name| name == wish.name))
+        && (rule["resourceNames"].as_array().is_none_or(Vec::is_empty)
+            || has("resourceNames", &|name| name == wish.name))
 }
 
 #[cfg(test)]
@@ -196,6 +254,9 @@ mod tests {
         assert!(!grants(&rule, &wish("list", "", "pods", "a", "")));
         assert!(!grants(&rule, &wish("get", "apps", "pods", "a", "p")));
         let named = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "resourceNames": ["x"]});
-        assert!(grants(&named, &wish("delete", "g", "things", "a", "x")) && !grants(&named, &wish("delete", "g", "things", "a", "y")));
+        assert!(
+            grants(&named, &wish("delete", "g", "things", "a", "x"))
+                && !grants(&named, &wish("delete", "g", "things", "a", "y"))
+        );
     }
 }

@@ -43,7 +43,8 @@ pub(crate) fn json(body: &[u8]) -> ApiResult<Decoded> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let read = Reader { path: String::new(), duplicates: &mut duplicates }.deserialize(&mut deserializer);
     let object = read.and_then(|object| deserializer.end().map(|()| object));
-    let object = object.map_err(|error| ApiError::bad_request(format!("unable to decode the request body: {error}")))?;
+    let object =
+        object.map_err(|error| ApiError::bad_request(format!("unable to decode the request body: {error}")))?;
     Ok(Decoded { object, duplicates })
 }
 
@@ -53,7 +54,8 @@ fn yaml(body: &[u8]) -> ApiResult<Decoded> {
         return json(body);
     }
     let text = std::str::from_utf8(body).map_err(|_| ApiError::bad_request("the request body is not UTF-8"))?;
-    let object = serde_saphyr::from_str(text).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+    let object =
+        serde_saphyr::from_str(text).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
     Ok(Decoded { object, duplicates: Vec::new() })
 }
 

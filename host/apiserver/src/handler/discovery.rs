@@ -27,7 +27,11 @@ fn group_json(name: &str, versions: &[Version]) -> Value {
 }
 
 pub(super) fn groups(catalog: &Catalog) -> Value {
-    let groups: Vec<Value> = catalog.groups().filter(|(name, _)| !name.is_empty()).map(|(name, versions)| group_json(name, versions)).collect();
+    let groups: Vec<Value> = catalog
+        .groups()
+        .filter(|(name, _)| !name.is_empty())
+        .map(|(name, versions)| group_json(name, versions))
+        .collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
@@ -47,11 +51,17 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, Value, &'static [&'st
         found.push(("status", own.clone(), &["get", "patch", "update"]));
     }
     if resource.scale.is_some() {
-        found.push(("scale", json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}), &["get", "patch", "update"]));
+        found.push((
+            "scale",
+            json!({"group": "autoscaling", "version": "v1", "kind": "Scale"}),
+            &["get", "patch", "update"],
+        ));
     }
     for subresource in &resource.subresources {
         match *subresource {
-            "eviction" => found.push(("eviction", json!({"group": "policy", "version": "v1", "kind": "Eviction"}), &["create"])),
+            "eviction" => {
+                found.push(("eviction", json!({"group": "policy", "version": "v1", "kind": "Eviction"}), &["create"]))
+            }
             "finalize" => found.push(("finalize", own.clone(), &["update"])),
             other => found.push((other, own.clone(), &["get", "patch", "update"])),
         }
@@ -84,7 +94,9 @@ pub(super) fn resources(catalog: &Catalog, group: &str, version: &str) -> Option
             list.push(entry);
         }
     }
-    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": meta::api_version(group, version), "resources": list}))
+    Some(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": meta::api_version(group, version), "resources": list}),
+    )
 }
 
 /// `APIGroupDiscoveryList` of the core group or of all others.
@@ -92,7 +104,11 @@ pub(super) fn aggregated(registry: &Registry, call: &Call, version: &'static str
     let catalog = registry.catalog();
     let key = format!("discovery/{version}/{core}");
     let document = cached(&catalog, &key, || {
-        let items: Vec<Value> = catalog.groups().filter(|(name, _)| name.is_empty() == core).map(|(name, versions)| aggregated_group(name, versions)).collect();
+        let items: Vec<Value> = catalog
+            .groups()
+            .filter(|(name, _)| name.is_empty() == core)
+            .map(|(name, versions)| aggregated_group(name, versions))
+            .collect();
         let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{version}"), "metadata": {}, "items": items});
         list.to_string().into()
     });
@@ -118,7 +134,11 @@ fn aggregated_group(name: &str, versions: &[Version]) -> Value {
             "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
             "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
         });
-        for (field, list) in [("shortNames", json!(resource.short_names)), ("categories", json!(resource.categories)), ("subresources", json!(subs))] {
+        for (field, list) in [
+            ("shortNames", json!(resource.short_names)),
+            ("categories", json!(resource.categories)),
+            ("subresources", json!(subs)),
+        ] {
             if list.as_array().is_some_and(|list| !list.is_empty()) {
                 entry[field] = list;
             }

@@ -42,7 +42,13 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub fn json(bytes: impl Into<Bytes>) -> Self {
-        Self { code: StatusCode::OK, content_type: "application/json", body: Body::whole(bytes.into()), warnings: Vec::new(), etag: None }
+        Self {
+            code: StatusCode::OK,
+            content_type: "application/json",
+            body: Body::whole(bytes.into()),
+            warnings: Vec::new(),
+            etag: None,
+        }
     }
 
     pub fn value(value: &Value) -> Self {
@@ -125,10 +131,12 @@ async fn route(registry: &Registry, call: Call) -> ApiResult<Reply> {
             DiscoveryForm::Legacy => Ok(Reply::value(&discovery::groups(&registry.catalog()))),
             DiscoveryForm::Aggregated(version) => Ok(discovery::aggregated(registry, &call, version, false)),
         },
-        Route::Group(group) => discovery::group(&registry.catalog(), &group).map(|group| Reply::value(&group)).ok_or_else(ApiError::no_such_path),
-        Route::Resources { group, version } => {
-            discovery::resources(&registry.catalog(), &group, &version).map(|list| Reply::value(&list)).ok_or_else(ApiError::no_such_path)
-        }
+        Route::Group(group) => discovery::group(&registry.catalog(), &group)
+            .map(|group| Reply::value(&group))
+            .ok_or_else(ApiError::no_such_path),
+        Route::Resources { group, version } => discovery::resources(&registry.catalog(), &group, &version)
+            .map(|list| Reply::value(&list))
+            .ok_or_else(ApiError::no_such_path),
         Route::OpenApiIndex => Ok(openapi::index(registry)),
         Route::OpenApi(path) => openapi::document(registry, &call, &path),
         Route::Resource(_) | Route::Unknown => Err(ApiError::no_such_path()),
@@ -170,7 +178,11 @@ async fn resource(registry: &Registry, call: &Call, target: &Target) -> ApiResul
         return Err(ApiError::no_such_path());
     }
     if resource.origin == Origin::Virtual {
-        return if verb == "create" { reviews::answer(registry, call, resource) } else { Err(ApiError::method_not_allowed()) };
+        return if verb == "create" {
+            reviews::answer(registry, call, resource)
+        } else {
+            Err(ApiError::method_not_allowed())
+        };
     }
     let mut reply = match (&target.name, &target.subresource) {
         (None, _) => collection(registry, call, target, resource, verb).await,
@@ -189,12 +201,20 @@ async fn resource(registry: &Registry, call: &Call, target: &Target) -> ApiResul
     Ok(reply)
 }
 
-async fn collection(registry: &Registry, call: &Call, target: &Target, resource: &std::sync::Arc<Resource>, verb: &str) -> ApiResult<Reply> {
+async fn collection(
+    registry: &Registry,
+    call: &Call,
+    target: &Target,
+    resource: &std::sync::Arc<Resource>,
+    verb: &str,
+) -> ApiResult<Reply> {
     let namespace = target.namespace.as_deref();
     match verb {
         "list" => read::list(registry, call, resource, namespace).await,
         "watch" => read::watch(registry, call, resource, namespace, None).await,
-        "create" if !resource.namespaced || namespace.is_some() => write::create(registry, call, resource, namespace.unwrap_or_default()).await,
+        "create" if !resource.namespaced || namespace.is_some() => {
+            write::create(registry, call, resource, namespace.unwrap_or_default()).await
+        }
         "deletecollection" => write::delete_collection(registry, call, resource, namespace).await,
         _ => Err(ApiError::method_not_allowed()),
     }
@@ -220,7 +240,9 @@ async fn subresource(registry: &Registry, call: &Call, at: &Locator, verb: &str,
     let part = match name {
         "status" if at.resource.status => Part::Status,
         "scale" if at.resource.scale.is_some() => return write::scale(registry, call, at, verb).await,
-        "eviction" if at.resource.subresources.contains(&"eviction") && verb == "create" => return write::evict(registry, call, at).await,
+        "eviction" if at.resource.subresources.contains(&"eviction") && verb == "create" => {
+            return write::evict(registry, call, at).await;
+        }
         "finalize" if at.resource.subresources.contains(&"finalize") => Part::Finalize,
         "approval" if at.resource.subresources.contains(&"approval") => Part::Approval,
         _ => return Err(ApiError::no_such_path()),

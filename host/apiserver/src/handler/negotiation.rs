@@ -50,11 +50,17 @@ pub(crate) fn form(accept: &str) -> ApiResult<Form> {
     if accept.trim().is_empty() {
         return Ok(Form::Json);
     }
-    let form = media(accept).filter(Media::is_json).find_map(|media| match (media.parameter("as"), media.parameter("g"), media.parameter("v")) {
-        (None, _, _) => Some(Form::Json),
-        (Some("Table"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Some(Form::Table),
-        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Some(Form::Metadata),
-        _ => None,
+    let form = media(accept).filter(Media::is_json).find_map(|media| {
+        match (media.parameter("as"), media.parameter("g"), media.parameter("v")) {
+            (None, _, _) => Some(Form::Json),
+            (Some("Table"), Some("meta.k8s.io"), Some("v1" | "v1beta1")) => Some(Form::Table),
+            (
+                Some("PartialObjectMetadata" | "PartialObjectMetadataList"),
+                Some("meta.k8s.io"),
+                Some("v1" | "v1beta1"),
+            ) => Some(Form::Metadata),
+            _ => None,
+        }
     });
     form.ok_or_else(|| ApiError::not_acceptable("application/json"))
 }

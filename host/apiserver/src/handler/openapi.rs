@@ -42,7 +42,8 @@ fn published(resource: &Arc<Resource>) -> PublishedKind<'_> {
 
 /// Tag of a document that changes when the document may have changed, without making the document.
 fn tag(catalog: &Catalog, group: &str, version: &str) -> String {
-    let custom = catalog.version(group, version).is_some_and(|resources| resources.values().any(|resource| resource.custom()));
+    let custom =
+        catalog.version(group, version).is_some_and(|resources| resources.values().any(|resource| resource.custom()));
     let stamp = if custom { catalog.stamp } else { 0 };
     digest(format!("{group}/{version}/{stamp}/{}", env!("CARGO_PKG_VERSION")).as_bytes())
 }

@@ -57,7 +57,12 @@ pub(super) async fn get(registry: &Registry, call: &Call, at: &Locator) -> ApiRe
     }
 }
 
-pub(super) async fn list(registry: &Registry, call: &Call, resource: &Resource, namespace: Option<&str>) -> ApiResult<Reply> {
+pub(super) async fn list(
+    registry: &Registry,
+    call: &Call,
+    resource: &Resource,
+    namespace: Option<&str>,
+) -> ApiResult<Reply> {
     let form = negotiation::form(call.header(header::ACCEPT))?;
     let request = ListRequest::parse(&call.query, resource, namespace)?;
     let page = registry.list(resource, &request).await?;
@@ -86,9 +91,17 @@ pub(super) async fn list(registry: &Registry, call: &Call, resource: &Resource, 
 }
 
 /// A list document around items that are JSON already.
-pub(super) fn join<'a>(api_version: &str, kind: &str, metadata: &Value, items: impl Iterator<Item = &'a Bytes>) -> Bytes {
+pub(super) fn join<'a>(
+    api_version: &str,
+    kind: &str,
+    metadata: &Value,
+    items: impl Iterator<Item = &'a Bytes>,
+) -> Bytes {
     let mut list = BytesMut::new();
-    list.extend_from_slice(format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":[").as_bytes());
+    list.extend_from_slice(
+        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":[")
+            .as_bytes(),
+    );
     for (index, item) in items.enumerate() {
         if index > 0 {
             list.extend_from_slice(b",");
@@ -99,7 +112,13 @@ pub(super) fn join<'a>(api_version: &str, kind: &str, metadata: &Value, items: i
     list.freeze()
 }
 
-pub(super) async fn watch(registry: &Registry, call: &Call, resource: &std::sync::Arc<Resource>, namespace: Option<&str>, name: Option<&str>) -> ApiResult<Reply> {
+pub(super) async fn watch(
+    registry: &Registry,
+    call: &Call,
+    resource: &std::sync::Arc<Resource>,
+    namespace: Option<&str>,
+    name: Option<&str>,
+) -> ApiResult<Reply> {
     let form = negotiation::form(call.header(header::ACCEPT))?;
     let mut request = WatchRequest::parse(&call.query, resource, namespace)?;
     if let Some(name) = name {

@@ -39,13 +39,17 @@ fn user_info(identity: &Identity) -> Value {
 
 fn token(registry: &Registry, spec: &Value) -> ApiResult<Value> {
     let found = authentication::bearer(registry, spec["token"].as_str().unwrap_or_default())?;
-    Ok(found.map_or_else(|| json!({"authenticated": false}), |identity| json!({"authenticated": true, "user": user_info(&identity)})))
+    Ok(found.map_or_else(
+        || json!({"authenticated": false}),
+        |identity| json!({"authenticated": true, "user": user_info(&identity)}),
+    ))
 }
 
 fn access(registry: &Registry, identity: &Identity, spec: &Value) -> ApiResult<Value> {
     if let Some(attributes) = spec.get("nonResourceAttributes").filter(|a| a.is_object()) {
         let method = if attributes["verb"] == "get" { http::Method::GET } else { http::Method::POST };
-        let allowed = authorization::path(registry, identity, &method, attributes["path"].as_str().unwrap_or_default()).is_ok();
+        let allowed =
+            authorization::path(registry, identity, &method, attributes["path"].as_str().unwrap_or_default()).is_ok();
         return Ok(json!({"allowed": allowed}));
     }
     let text = |field: &str| spec["resourceAttributes"][field].as_str().unwrap_or_default();
@@ -53,7 +57,13 @@ fn access(registry: &Registry, identity: &Identity, spec: &Value) -> ApiResult<V
         "" => text("resource").to_owned(),
         subresource => format!("{}/{subresource}", text("resource")),
     };
-    let wish = Wish { verb: text("verb"), group: text("group"), resource: &resource, namespace: text("namespace"), name: text("name") };
+    let wish = Wish {
+        verb: text("verb"),
+        group: text("group"),
+        resource: &resource,
+        namespace: text("namespace"),
+        name: text("name"),
+    };
     Ok(json!({"allowed": authorization::allowed(registry, identity, &wish)?}))
 }
 

@@ -70,7 +70,8 @@ impl Encoder {
             Form::Metadata => wrap(change.as_str(), read::partial(&shown)?.to_string().as_bytes()),
             Form::Table => {
                 let with_columns = std::mem::take(&mut self.first);
-                let mut table = table::render(&self.columns, &[parse(&shown)?], &self.clock.stamp(), with_columns, self.include);
+                let mut table =
+                    table::render(&self.columns, &[parse(&shown)?], &self.clock.stamp(), with_columns, self.include);
                 table["metadata"] = json!({"resourceVersion": revision.to_string()});
                 wrap(change.as_str(), table.to_string().as_bytes())
             }
@@ -83,9 +84,15 @@ impl Encoder {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.form {
-            Form::Json => json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata}),
-            Form::Metadata => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
-            Form::Table => json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": [], "rows": []}),
+            Form::Json => {
+                json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata})
+            }
+            Form::Metadata => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+            }
+            Form::Table => {
+                json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": [], "rows": []})
+            }
         };
         wrap("BOOKMARK", object.to_string().as_bytes())
     }

@@ -11,7 +11,9 @@ use super::read;
 use crate::apply::{self, ApplyError};
 use crate::catalog::Resource;
 use crate::meta;
-use crate::registry::{DeleteOptions, Deleted, Edited, ListRequest, Locator, Part, Registry, WriteOptions, Written, invalid_field, parse};
+use crate::registry::{
+    DeleteOptions, Deleted, Edited, ListRequest, Locator, Part, Registry, WriteOptions, Written, invalid_field, parse,
+};
 use crate::selector::LabelSelector;
 use crate::status::{ApiError, ApiResult};
 use crate::strategic;
@@ -29,17 +31,24 @@ fn reply(written: Written, mut warnings: Vec<String>) -> Reply {
     Reply::json(written.data).code(code).warn(warnings)
 }
 
-pub(super) async fn create(registry: &Registry, call: &Call, resource: &Arc<Resource>, namespace: &str) -> ApiResult<Reply> {
+pub(super) async fn create(
+    registry: &Registry,
+    call: &Call,
+    resource: &Arc<Resource>,
+    namespace: &str,
+) -> ApiResult<Reply> {
     let options = options(call)?;
     let mut warnings = Vec::new();
-    let object = decode::object(call.header(header::CONTENT_TYPE), &call.body)?.checked(options.validation, &mut warnings)?;
+    let object =
+        decode::object(call.header(header::CONTENT_TYPE), &call.body)?.checked(options.validation, &mut warnings)?;
     Ok(reply(registry.create(resource, namespace, object, &options).await?, warnings))
 }
 
 pub(super) async fn replace(registry: &Registry, call: &Call, at: &Locator, part: Part) -> ApiResult<Reply> {
     let options = options(call)?;
     let mut warnings = Vec::new();
-    let object = decode::object(call.header(header::CONTENT_TYPE), &call.body)?.checked(options.validation, &mut warnings)?;
+    let object =
+        decode::object(call.header(header::CONTENT_TYPE), &call.body)?.checked(options.validation, &mut warnings)?;
     if at.resource.custom() && part == Part::Main && meta::revision(&object).is_none() {
         let message = "Invalid value: 0: must be specified for an update";
         return Err(invalid_field(at, "FieldValueInvalid", "metadata.resourceVersion", message));
@@ -70,25 +79,33 @@ impl Patch {
         let document = |warnings: &mut Vec<String>| decode::json(&call.body)?.checked(options.validation, warnings);
         match kind {
             "application/json-patch+json" => {
-                let patch: json_patch::Patch =
-                    serde_json::from_slice(&call.body).map_err(|error| ApiError::bad_request(format!("unable to decode the JSON patch: {error}")))?;
+                let patch: json_patch::Patch = serde_json::from_slice(&call.body)
+                    .map_err(|error| ApiError::bad_request(format!("unable to decode the JSON patch: {error}")))?;
                 if patch.0.len() > PATCH_OPERATIONS {
-                    return Err(ApiError::new(413, "RequestEntityTooLarge", format!("a JSON patch may have at most {PATCH_OPERATIONS} operations")));
+                    return Err(ApiError::new(
+                        413,
+                        "RequestEntityTooLarge",
+                        format!("a JSON patch may have at most {PATCH_OPERATIONS} operations"),
+                    ));
                 }
                 Ok(Self::Json(patch))
             }
             "application/merge-patch+json" => Ok(Self::Merge(document(warnings)?)),
-            "application/strategic-merge-patch+json" if !at.resource.custom() => Ok(Self::Strategic(document(warnings)?)),
+            "application/strategic-merge-patch+json" if !at.resource.custom() => {
+                Ok(Self::Strategic(document(warnings)?))
+            }
             "application/apply-patch+yaml" => {
                 if call.query.get("fieldManager").is_none() {
-                    return Err(ApiError::bad_request("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch"));
+                    return Err(ApiError::bad_request(
+                        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+                    ));
                 }
                 let object = decode::object(kind, &call.body)?.checked(options.validation, warnings)?;
                 Ok(Self::Apply(object))
             }
-            _ if at.resource.custom() => {
-                Err(ApiError::unsupported_media_type("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"))
-            }
+            _ if at.resource.custom() => Err(ApiError::unsupported_media_type(
+                "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
             _ => Err(ApiError::unsupported_media_type(
                 "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml",
             )),
@@ -96,13 +113,25 @@ impl Patch {
     }
 
     /// The object that the patch makes of `live`.
-    fn apply(&self, registry: &Registry, at: &Locator, part: Part, options: &WriteOptions, live: Option<Value>) -> ApiResult<Edited> {
+    fn apply(
+        &self,
+        registry: &Registry,
+        at: &Locator,
+        part: Part,
+        options: &WriteOptions,
+        live: Option<Value>,
+    ) -> ApiResult<Edited> {
         match self {
             Self::Apply(applied) => apply_configuration(registry, at, part, options, live.as_ref(), applied),
             Self::Json(patch) => {
                 let mut object = live.ok_or_else(|| at.not_found())?;
-                json_patch::patch(&mut object, patch)
-                    .map_err(|error| ApiError::new(422, "Invalid", format!("the server rejected our request due to an error in our request: {error}")))?;
+                json_patch::patch(&mut object, patch).map_err(|error| {
+                    ApiError::new(
+                        422,
+                        "Invalid",
+                        format!("the server rejected our request due to an error in our request: {error}"),
+                    )
+                })?;
                 Ok(object.into())
             }
             Self::Merge(patch) => {
@@ -115,8 +144,13 @@ impl Patch {
             }
             Self::Strategic(patch) => {
                 let object = live.ok_or_else(|| at.not_found())?;
-                let schema = at.resource.schema.as_deref().ok_or_else(|| ApiError::unsupported_media_type("application/merge-patch+json"))?;
-                let merged = strategic::merge(&object, patch, schema).map_err(|error| ApiError::new(422, "Invalid", error.to_string()))?;
+                let schema = at
+                    .resource
+                    .schema
+                    .as_deref()
+                    .ok_or_else(|| ApiError::unsupported_media_type("application/merge-patch+json"))?;
+                let merged = strategic::merge(&object, patch, schema)
+                    .map_err(|error| ApiError::new(422, "Invalid", error.to_string()))?;
                 Ok(merged.into())
             }
         }
@@ -124,13 +158,25 @@ impl Patch {
 }
 
 /// Server-side apply. Works on the storage version, in which field ownership is recorded.
-fn apply_configuration(registry: &Registry, at: &Locator, part: Part, options: &WriteOptions, live: Option<&Value>, applied: &Value) -> ApiResult<Edited> {
+fn apply_configuration(
+    registry: &Registry,
+    at: &Locator,
+    part: Part,
+    options: &WriteOptions,
+    live: Option<&Value>,
+    applied: &Value,
+) -> ApiResult<Edited> {
     if !meta::field(applied, "managedFields").is_null() {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     let version = at.resource.api_version();
-    if applied.get("apiVersion").and_then(Value::as_str) != Some(&version) || applied.get("kind").and_then(Value::as_str) != Some(&at.resource.kind) {
-        return Err(ApiError::bad_request(format!("the applied object must be of apiVersion {version} and kind {}", at.resource.kind)));
+    if applied.get("apiVersion").and_then(Value::as_str) != Some(&version)
+        || applied.get("kind").and_then(Value::as_str) != Some(&at.resource.kind)
+    {
+        return Err(ApiError::bad_request(format!(
+            "the applied object must be of apiVersion {version} and kind {}",
+            at.resource.kind
+        )));
     }
     let mut applied = applied.clone();
     if meta::name(&applied).is_empty() {
@@ -148,7 +194,9 @@ fn apply_configuration(registry: &Registry, at: &Locator, part: Part, options: &
     let live = live.map(|live| registry.conversion.convert(&at.resource, live.clone(), storage)).transpose()?;
     let schema = at.resource.storage_schema.as_deref();
     let now = registry.config.clock.stamp();
-    let object = apply::apply(live.as_ref(), &applied, schema, &options.manager, options.force, part.subresource(), &now).map_err(|error| apply_error(at, error))?;
+    let object =
+        apply::apply(live.as_ref(), &applied, schema, &options.manager, options.force, part.subresource(), &now)
+            .map_err(|error| apply_error(at, error))?;
     let object = registry.conversion.convert(&at.resource, object, &version)?;
     Ok(Edited { object, tracked: true })
 }
@@ -156,13 +204,17 @@ fn apply_configuration(registry: &Registry, at: &Locator, part: Part, options: &
 fn apply_error(at: &Locator, error: ApplyError) -> ApiError {
     match error {
         ApplyError::Conflicts(conflicts) => {
-            let plural = if conflicts.len() == 1 { "1 conflict".to_owned() } else { format!("{} conflicts", conflicts.len()) };
+            let plural =
+                if conflicts.len() == 1 { "1 conflict".to_owned() } else { format!("{} conflicts", conflicts.len()) };
             let texts: Vec<String> = conflicts
                 .iter()
-                .map(|conflict| format!("conflict with \"{}\" using {}: {}", conflict.manager, conflict.api_version, conflict.field))
+                .map(|conflict| {
+                    format!("conflict with \"{}\" using {}: {}", conflict.manager, conflict.api_version, conflict.field)
+                })
                 .collect();
             let message = format!("Apply failed with {plural}: {}", texts.join("\n"));
-            let mut error = ApiError::new(409, "Conflict", message).about(&at.resource.group, &at.resource.plural, &at.name);
+            let mut error =
+                ApiError::new(409, "Conflict", message).about(&at.resource.group, &at.resource.plural, &at.name);
             for (conflict, text) in conflicts.iter().zip(texts) {
                 error = error.cause("FieldManagerConflict", text, &conflict.field);
             }
@@ -186,14 +238,19 @@ pub(super) async fn scale(registry: &Registry, call: &Call, at: &Locator, verb: 
     let scale = match verb {
         "get" => registry.get_scale(at)?,
         "update" => {
-            let object = decode::object(call.header(header::CONTENT_TYPE), &call.body)?.checked(options.validation, &mut warnings)?;
+            let object = decode::object(call.header(header::CONTENT_TYPE), &call.body)?
+                .checked(options.validation, &mut warnings)?;
             registry.update_scale(at, &options, |_| Ok(object.clone().into())).await?
         }
         "patch" => {
             let patch = match Patch::parse(call, at, &options, &mut warnings)? {
                 // A Scale has no lists, so both merges are the same.
                 Patch::Strategic(document) => Patch::Merge(document),
-                Patch::Apply(_) => return Err(ApiError::unsupported_media_type("application/json-patch+json, application/merge-patch+json")),
+                Patch::Apply(_) => {
+                    return Err(ApiError::unsupported_media_type(
+                        "application/json-patch+json, application/merge-patch+json",
+                    ));
+                }
                 patch => patch,
             };
             registry.update_scale(at, &options, |live| patch.apply(registry, at, Part::Main, &options, live)).await?
@@ -204,7 +261,11 @@ pub(super) async fn scale(registry: &Registry, call: &Call, at: &Locator, verb: 
 }
 
 fn delete_options(call: &Call) -> ApiResult<DeleteOptions> {
-    let body = if call.body.is_empty() { None } else { Some(decode::object(call.header(header::CONTENT_TYPE), &call.body)?.object) };
+    let body = if call.body.is_empty() {
+        None
+    } else {
+        Some(decode::object(call.header(header::CONTENT_TYPE), &call.body)?.object)
+    };
     DeleteOptions::parse(&call.query, body.as_ref())
 }
 
@@ -214,16 +275,28 @@ pub(super) async fn delete(registry: &Registry, call: &Call, at: &Locator) -> Ap
         Deleted::Gone(data) => {
             let object = parse(&data)?;
             let details = json!({"name": at.name, "group": at.resource.group, "kind": at.resource.plural, "uid": meta::uid(&object)});
-            Ok(Reply::value(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})))
+            Ok(Reply::value(
+                &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}),
+            ))
         }
     }
 }
 
-pub(super) async fn delete_collection(registry: &Registry, call: &Call, resource: &Arc<Resource>, namespace: Option<&str>) -> ApiResult<Reply> {
+pub(super) async fn delete_collection(
+    registry: &Registry,
+    call: &Call,
+    resource: &Arc<Resource>,
+    namespace: Option<&str>,
+) -> ApiResult<Reply> {
     let request = ListRequest::parse(&call.query, resource, namespace)?;
     let page = registry.delete_collection(resource, &request, &delete_options(call)?).await?;
     let metadata = json!({"resourceVersion": page.revision.to_string()});
-    Ok(Reply::json(read::join(&resource.api_version(), &resource.list_kind, &metadata, page.items.iter().map(|(_, data)| data))))
+    Ok(Reply::json(read::join(
+        &resource.api_version(),
+        &resource.list_kind,
+        &metadata,
+        page.items.iter().map(|(_, data)| data),
+    )))
 }
 
 /// Evicts a pod: deletes it unless a PodDisruptionBudget forbids. Without a kubelet there is no grace period.
@@ -234,15 +307,20 @@ pub(super) async fn evict(registry: &Registry, call: &Call, at: &Locator) -> Api
     let request = ListRequest { namespace: Some(at.namespace.clone()), ..ListRequest::default() };
     for (key, data) in registry.list(&budgets, &request).await?.items {
         let budget = parse(&data)?;
-        if covers(&budget, &pod) && budget.pointer("/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0) <= 0 {
+        if covers(&budget, &pod)
+            && budget.pointer("/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0) <= 0
+        {
             let message = "Cannot evict pod as it would violate the pod's disruption budget.";
             let why = format!("The disruption budget {} does not allow another disruption", key.name());
-            return Err(ApiError::new(429, "TooManyRequests", message).cause("DisruptionBudget", why, "").retry_after(10));
+            return Err(ApiError::new(429, "TooManyRequests", message)
+                .cause("DisruptionBudget", why, "")
+                .retry_after(10));
         }
     }
     let options = DeleteOptions::parse(&call.query, body.get("deleteOptions"))?;
     registry.delete(at, &options).await?;
-    Ok(Reply::value(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})).code(StatusCode::CREATED))
+    Ok(Reply::value(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}))
+        .code(StatusCode::CREATED))
 }
 
 /// Whether a budget's selector selects the pod.

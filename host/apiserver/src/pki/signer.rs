@@ -1,6 +1,8 @@
 //! Signs client certificates of kubelets, as kube-controller-manager does.
 
-use rcgen::{CertificateSigningRequestParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    CertificateSigningRequestParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
 
 use super::{LEAF_YEARS, PkiError, valid};
 use crate::config::{CertificateSigner, SigningRequest};
@@ -45,7 +47,8 @@ impl CertificateSigner for NodeSigner {
         if request.signer != SIGNER || !(requester.is_in(BOOTSTRAPPERS) || requester.is_in(NODES)) {
             return Ok(None);
         }
-        let mut csr = CertificateSigningRequestParams::from_pem(&request.csr_pem).map_err(|error| format!("the request cannot be read: {error}"))?;
+        let mut csr = CertificateSigningRequestParams::from_pem(&request.csr_pem)
+            .map_err(|error| format!("the request cannot be read: {error}"))?;
         let name = &csr.params.distinguished_name;
         let user = name.get(&DnType::CommonName).and_then(text).unwrap_or_default();
         let group = name.get(&DnType::OrganizationName).and_then(text).unwrap_or_default();

@@ -16,12 +16,23 @@ const TRIES: usize = 8;
 
 impl Registry {
     /// Creates an object from a request body.
-    pub async fn create(&self, resource: &Arc<Resource>, namespace: &str, object: Value, options: &WriteOptions) -> ApiResult<Written> {
+    pub async fn create(
+        &self,
+        resource: &Arc<Resource>,
+        namespace: &str,
+        object: Value,
+        options: &WriteOptions,
+    ) -> ApiResult<Written> {
         let base = meta::text(&object, "generateName").to_owned();
         let given = meta::name(&object).to_owned();
         if given.is_empty() && base.is_empty() {
             let at = Locator::new(resource, namespace, "");
-            return Err(pipeline::invalid_field(&at, "FieldValueRequired", "metadata.name", "Required value: name or generateName is required"));
+            return Err(pipeline::invalid_field(
+                &at,
+                "FieldValueRequired",
+                "metadata.name",
+                "Required value: name or generateName is required",
+            ));
         }
         let tries = if given.is_empty() { TRIES } else { 1 };
         let mut tried = 0;
@@ -43,7 +54,13 @@ impl Registry {
     }
 
     /// Stores a new object that is in the storage version. `tracked`: its field ownership is settled already.
-    pub(super) async fn insert(&self, at: &Locator, mut object: Value, options: &WriteOptions, tracked: bool) -> ApiResult<Written> {
+    pub(super) async fn insert(
+        &self,
+        at: &Locator,
+        mut object: Value,
+        options: &WriteOptions,
+        tracked: bool,
+    ) -> ApiResult<Written> {
         let resource = &at.resource;
         if !meta::text(&object, "resourceVersion").is_empty() {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
@@ -92,7 +109,9 @@ impl Registry {
             let change = Change { key: at.key(), expected: None, previous: None, value: encoded, delete: false };
             match self.store.write(&self.keyspace, change).await {
                 Ok(event) => (event.data.clone(), event.revision),
-                Err(StoreError::Conflict { .. }) => return Err(ApiError::already_exists(&resource.group, &resource.plural, &at.name)),
+                Err(StoreError::Conflict { .. }) => {
+                    return Err(ApiError::already_exists(&resource.group, &resource.plural, &at.name));
+                }
                 Err(error) => return Err(error.into()),
             }
         };
@@ -113,11 +132,16 @@ impl Registry {
         let namespace = self.locate("", "namespaces", "", &at.namespace)?;
         let Some(found) = self.find(&namespace)? else { return Err(namespace.not_found()) };
         if meta::deleting(&found) {
-            let why = format!("unable to create new content in namespace {} because it is being terminated", at.namespace);
+            let why =
+                format!("unable to create new content in namespace {} because it is being terminated", at.namespace);
             let qualified = &at.resource.store;
             let error = ApiError::forbidden(format!("{qualified} \"{}\" is forbidden: {why}", at.name));
             let message = format!("namespace {} is being terminated", at.namespace);
-            return Err(error.about(&at.resource.group, &at.resource.plural, &at.name).cause("NamespaceTerminating", message, "metadata.namespace"));
+            return Err(error.about(&at.resource.group, &at.resource.plural, &at.name).cause(
+                "NamespaceTerminating",
+                message,
+                "metadata.namespace",
+            ));
         }
         Ok(())
     }
@@ -126,28 +150,45 @@ impl Registry {
 /// Rules for `metadata` that hold for every kind.
 pub(super) fn check_metadata(at: &Locator, object: &Value) -> ApiResult<()> {
     let mut causes: Vec<Cause> = naming::check(&at.resource, &at.name).into_iter().collect();
-    let mut wrong = |field: String, message: String| causes.push(Cause { reason: "FieldValueInvalid".into(), message, field });
+    let mut wrong =
+        |field: String, message: String| causes.push(Cause { reason: "FieldValueInvalid".into(), message, field });
     for map in ["labels", "annotations"] {
         for (key, value) in meta::field(object, map).as_object().into_iter().flatten() {
             if !value.is_string() {
-                wrong(format!("metadata.{map}"), format!("Invalid value: {value}: the value of {key} must be a string"));
+                wrong(
+                    format!("metadata.{map}"),
+                    format!("Invalid value: {value}: the value of {key} must be a string"),
+                );
             }
         }
     }
     for finalizer in meta::finalizers(object) {
         if finalizer.is_empty() || finalizer.contains(char::is_whitespace) {
-            wrong("metadata.finalizers".to_owned(), format!("Invalid value: \"{finalizer}\": name part must be non-empty"));
+            wrong(
+                "metadata.finalizers".to_owned(),
+                format!("Invalid value: \"{finalizer}\": name part must be non-empty"),
+            );
         }
     }
     let owners = meta::owners(object);
     for (index, owner) in owners.iter().enumerate() {
-        for (field, value) in [("apiVersion", &owner.api_version), ("kind", &owner.kind), ("name", &owner.name), ("uid", &owner.uid)] {
+        for (field, value) in
+            [("apiVersion", &owner.api_version), ("kind", &owner.kind), ("name", &owner.name), ("uid", &owner.uid)]
+        {
             if value.is_empty() {
-                wrong(format!("metadata.ownerReferences[{index}].{field}"), format!("Invalid value: \"\": {field} must not be empty"));
+                wrong(
+                    format!("metadata.ownerReferences[{index}].{field}"),
+                    format!("Invalid value: \"\": {field} must not be empty"),
+                );
             }
         }
     }
-    let controllers = meta::field(object, "ownerReferences").as_array().into_iter().flatten().filter(|o| o["controller"] == true).count();
+    let controllers = meta::field(object, "ownerReferences")
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|o| o["controller"] == true)
+        .count();
     if controllers > 1 {
         let message = "Invalid value: Only one reference can have Controller set to true".to_owned();
         wrong("metadata.ownerReferences".to_owned(), message);

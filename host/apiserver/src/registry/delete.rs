@@ -38,21 +38,43 @@ impl DeleteOptions {
         let policy = text("/propagationPolicy").or_else(|| query.get("propagationPolicy").map(str::to_owned));
         let orphan = body.and_then(|b| b.get("orphanDependents")).and_then(Value::as_bool);
         let orphan = orphan.or_else(|| query.get("orphanDependents").map(|_| query.flag("orphanDependents")));
-        let invalid = |message: String| ApiError::new(422, "Invalid", format!("DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: {message}"));
+        let invalid = |message: String| {
+            ApiError::new(
+                422,
+                "Invalid",
+                format!("DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: {message}"),
+            )
+        };
         let propagation = match (policy.as_deref(), orphan) {
-            (Some(_), Some(_)) => return Err(invalid("Invalid value: orphanDependents and deletionPropagation cannot be both set".into())),
+            (Some(_), Some(_)) => {
+                return Err(invalid(
+                    "Invalid value: orphanDependents and deletionPropagation cannot be both set".into(),
+                ));
+            }
             (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
             (Some("Foreground"), _) => Some(Propagation::Foreground),
             (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
             (Some(other), _) => {
-                let message = format!("Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\"");
+                let message = format!(
+                    "Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\""
+                );
                 return Err(invalid(message));
             }
             (None, None) => None,
         };
-        let dry_run = body.and_then(|b| b.get("dryRun")).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let dry_run = body
+            .and_then(|b| b.get("dryRun"))
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         let dry_run = super::options::dry_run(dry_run.chain(query.all("dryRun")))?;
-        Ok(Self { propagation, uid: text("/preconditions/uid"), revision: text("/preconditions/resourceVersion"), dry_run })
+        Ok(Self {
+            propagation,
+            uid: text("/preconditions/uid"),
+            revision: text("/preconditions/resourceVersion"),
+            dry_run,
+        })
     }
 
     fn check(&self, at: &Locator, live: &Value) -> ApiResult<()> {
@@ -142,7 +164,12 @@ impl Registry {
     }
 
     /// Deletes every object that matches; what is gone meanwhile does not matter. Returns what was there.
-    pub async fn delete_collection(&self, resource: &std::sync::Arc<Resource>, request: &super::ListRequest, options: &DeleteOptions) -> ApiResult<super::Page> {
+    pub async fn delete_collection(
+        &self,
+        resource: &std::sync::Arc<Resource>,
+        request: &super::ListRequest,
+        options: &DeleteOptions,
+    ) -> ApiResult<super::Page> {
         let page = self.list(resource, request).await?;
         for (key, _) in &page.items {
             let at = Locator::new(resource, key.namespace(), key.name());
@@ -169,7 +196,6 @@ fn finalizers(live: &Value, policy: Option<Propagation>) -> Vec<String> {
     }
     kept
 }
-
 
 #[cfg(test)]
 mod tests {

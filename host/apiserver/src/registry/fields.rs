@@ -31,8 +31,16 @@ struct Labels {
 impl Filter {
     /// Of a request. Custom resources support the fields that their CRD declares, and no other.
     pub fn parse(query: &Query, resource: &Resource) -> ApiResult<Self> {
-        let labels = query.get("labelSelector").map(LabelSelector::parse).transpose().map_err(|e| ApiError::bad_request(e.to_string()))?;
-        let fields = query.get("fieldSelector").map(FieldSelector::parse).transpose().map_err(|e| ApiError::bad_request(e.to_string()))?;
+        let labels = query
+            .get("labelSelector")
+            .map(LabelSelector::parse)
+            .transpose()
+            .map_err(|e| ApiError::bad_request(e.to_string()))?;
+        let fields = query
+            .get("fieldSelector")
+            .map(FieldSelector::parse)
+            .transpose()
+            .map_err(|e| ApiError::bad_request(e.to_string()))?;
         for term in fields.iter().flat_map(FieldSelector::terms) {
             let known = matches!(term.path.as_str(), "metadata.name" | "metadata.namespace");
             if !known && resource.selectable.as_ref().is_some_and(|paths| !paths.contains(&term.path)) {
@@ -44,7 +52,8 @@ impl Filter {
 
     /// Objects with exactly this name.
     pub fn named(name: &str) -> ApiResult<Self> {
-        let fields = FieldSelector::parse(&format!("metadata.name={name}")).map_err(|e| ApiError::bad_request(e.to_string()))?;
+        let fields =
+            FieldSelector::parse(&format!("metadata.name={name}")).map_err(|e| ApiError::bad_request(e.to_string()))?;
         Ok(Self { labels: None, fields: Some(fields) })
     }
 

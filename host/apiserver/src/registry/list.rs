@@ -85,7 +85,8 @@ pub(crate) fn version_match(query: &Query) -> ApiResult<Option<Match>> {
         Some("Exact") => Ok(Some(Match::Exact)),
         Some("NotOlderThan") => Ok(Some(Match::NotOlderThan)),
         Some(other) => {
-            let message = format!("Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\", \"\"");
+            let message =
+                format!("Unsupported value: \"{other}\": supported values: \"Exact\", \"NotOlderThan\", \"\"");
             Err(invalid("resourceVersionMatch", "FieldValueNotSupported", message))
         }
     }
@@ -120,7 +121,8 @@ impl ListRequest {
             Some(Err(_)) => return Err(ApiError::bad_request("limit must be a non-negative number")),
         };
         // A limit with a revision and no match asks for that very revision (legacy).
-        let exact = matching == Some(Match::Exact) || matching.is_none() && limit.is_some() && revision.is_some_and(|r| r != 0);
+        let exact =
+            matching == Some(Match::Exact) || matching.is_none() && limit.is_some() && revision.is_some_and(|r| r != 0);
         let filter = Filter::parse(query, resource)?;
         Ok(Self { namespace: namespace.map(str::to_owned), filter, limit, start, revision, exact })
     }
@@ -134,7 +136,8 @@ impl Registry {
             return Ok(());
         }
         let current = self.store.revision();
-        let error = ApiError::new(504, "Timeout", format!("Too large resource version: {revision}, current: {current}"));
+        let error =
+            ApiError::new(504, "Timeout", format!("Too large resource version: {revision}, current: {current}"));
         Err(error.cause("ResourceVersionTooLarge", "Too large resource version", "").retry_after(1))
     }
 
@@ -190,7 +193,10 @@ impl Registry {
             Err(StoreError::Compacted { .. }) if request.start.is_some() => return Err(expired_continue(after)),
             other => other?,
         };
-        let next = more.then(|| records.last()).flatten().map(|last| Token { rv: revision, after: last.key.as_str().to_owned() }.encode());
+        let next = more
+            .then(|| records.last())
+            .flatten()
+            .map(|last| Token { rv: revision, after: last.key.as_str().to_owned() }.encode());
         let show = |record: crate::store::Record| Ok((record.key, self.show(resource, &record.data, record.revision)?));
         let items = records.into_iter().map(show).collect::<ApiResult<Vec<_>>>()?;
         Ok(Page { revision, items, next, remaining: (more && count_rest).then_some(beyond) })

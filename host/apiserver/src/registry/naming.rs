@@ -38,7 +38,11 @@ pub(super) fn check(resource: &Resource, name: &str) -> Option<Cause> {
     };
     // RBAC names are free as long as they fit into a path.
     if resource.group == "rbac.authorization.k8s.io" {
-        return if name == "." || name == ".." || name.contains(['/', '%']) { invalid("may not contain '/' or '%', or be '.' or '..'") } else { None };
+        return if name == "." || name == ".." || name.contains(['/', '%']) {
+            invalid("may not contain '/' or '%', or be '.' or '..'")
+        } else {
+            None
+        };
     }
     let label_only = matches!(resource.store.as_str(), "namespaces" | "services");
     let longest = if label_only { LONGEST } else { 253 };

@@ -49,13 +49,24 @@ impl WriteOptions {
         };
         let manager = match query.get("fieldManager") {
             Some(manager) if manager.len() > 128 => {
-                let cause = Cause { reason: "FieldValueTooLong".into(), message: "Too long: may not be more than 128 bytes".into(), field: "fieldManager".into() };
+                let cause = Cause {
+                    reason: "FieldValueTooLong".into(),
+                    message: "Too long: may not be more than 128 bytes".into(),
+                    field: "fieldManager".into(),
+                };
                 return Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", vec![cause]));
             }
             Some(manager) => manager.to_owned(),
             None => user_agent.split('/').next().filter(|agent| !agent.is_empty()).unwrap_or("unknown").to_owned(),
         };
-        Ok(Self { dry_run: dry_run(query.all("dryRun"))?, validation, manager, force: query.flag("force"), user: user.clone(), internal: false })
+        Ok(Self {
+            dry_run: dry_run(query.all("dryRun"))?,
+            validation,
+            manager,
+            force: query.flag("force"),
+            user: user.clone(),
+            internal: false,
+        })
     }
 }
 

@@ -11,11 +11,20 @@ use crate::status::{ApiError, ApiResult, Cause};
 impl Registry {
     /// Checks shape and version of an incoming object, drops what the schema does not know, and converts it to the storage
     /// version. Warnings are for the client.
-    pub(super) fn incoming(&self, at: &Locator, mut object: Value, options: &WriteOptions, warnings: &mut Vec<String>) -> ApiResult<Value> {
+    pub(super) fn incoming(
+        &self,
+        at: &Locator,
+        mut object: Value,
+        options: &WriteOptions,
+        warnings: &mut Vec<String>,
+    ) -> ApiResult<Value> {
         let resource = &at.resource;
         check_shape(at, &mut object)?;
         if let Some(schema) = &resource.schema {
             let unknown = schema::prune(schema, &mut object);
+            if resource.custom() {
+                schema::drop_nulls(schema, &mut object);
+            }
             if !unknown.is_empty() {
                 let texts = unknown.iter().map(|path| format!("unknown field \"{path}\""));
                 match options.validation {
@@ -40,7 +49,8 @@ impl Registry {
         let kind = GroupKind::new(&resource.group, &resource.kind);
         for (_, hook) in self.config.admission.iter().filter(|(known, _)| *known == kind) {
             object = hook(&object, old).map_err(|denied| {
-                let message = format!("admission webhook \"{}.in-process\" denied the request: {denied}", resource.singular);
+                let message =
+                    format!("admission webhook \"{}.in-process\" denied the request: {denied}", resource.singular);
                 ApiError::forbidden(message).about(&resource.group, &resource.kind, &at.name)
             })?;
         }
@@ -85,7 +95,8 @@ fn check_shape(at: &Locator, object: &mut Value) -> ApiResult<()> {
             }
             given if given == expected => {}
             given => {
-                let message = format!("the {field} in the data ({given}) does not match the expected {field} ({expected})");
+                let message =
+                    format!("the {field} in the data ({given}) does not match the expected {field} ({expected})");
                 return Err(ApiError::bad_request(message));
             }
         }

@@ -42,7 +42,8 @@ pub(crate) fn selector_text(selector: &Value) -> String {
         return text.to_owned();
     }
     let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
-    let mut terms: Vec<String> = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    let mut terms: Vec<String> =
+        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
     for term in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
         let key = term["key"].as_str().unwrap_or_default();
         let values: Vec<&str> = term["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

@@ -124,7 +124,9 @@ fn validate_data(at: &Locator, object: &Value, old: Option<&Value>) -> ApiResult
             return Err(pipeline::invalid_field(at, "FieldValueInvalid", &path, message));
         }
         if special(at) == Special::Secret && value.as_str().is_none_or(|text| STANDARD.decode(text).is_err()) {
-            return Err(ApiError::bad_request(format!("Secret in version \"v1\" cannot be handled as a Secret: illegal base64 data at {path}")));
+            return Err(ApiError::bad_request(format!(
+                "Secret in version \"v1\" cannot be handled as a Secret: illegal base64 data at {path}"
+            )));
         }
     }
     let Some(old) = old else { return Ok(()) };

@@ -99,7 +99,11 @@ impl Registry {
         let incoming = self.incoming(at, edited.object, options, &mut warnings)?;
         let mut new = merge_part(at, part, &live, incoming);
         if !meta::uid(&new).is_empty() && meta::uid(&new) != meta::uid(&live) {
-            let why = format!("Precondition failed: UID in precondition: {}, UID in object meta: {}", meta::uid(&new), meta::uid(&live));
+            let why = format!(
+                "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                meta::uid(&new),
+                meta::uid(&live)
+            );
             return Err(ApiError::conflict(&resource.group, &resource.plural, &at.name, &why));
         }
         keep_system_fields(&mut new, &live);
@@ -108,7 +112,8 @@ impl Registry {
             keep_system_fields(&mut new, &live);
             strategy::prepare(self, at, &mut new, Some(&live));
         }
-        if resource.generation && part == Part::Main && spec_differs(resource.custom() && !resource.status, &new, &live) {
+        if resource.generation && part == Part::Main && spec_differs(resource.custom() && !resource.status, &new, &live)
+        {
             meta::set(&mut new, "generation", json!(meta::generation(&live) + 1));
         }
         if !edited.tracked {
@@ -205,7 +210,18 @@ fn merge_part(at: &Locator, part: Part, live: &Value, incoming: Value) -> Value 
 
 /// What no client may set.
 fn keep_system_fields(new: &mut Value, live: &Value) {
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName", "selfLink"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "generateName",
+        "selfLink",
+    ] {
         meta::copy(new, live, field);
     }
 }
@@ -228,6 +244,8 @@ fn check_finalizers(at: &Locator, new: &Value, live: &Value) -> ApiResult<()> {
     if added.is_empty() {
         return Ok(());
     }
-    let message = format!("Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}");
+    let message = format!(
+        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+    );
     Err(pipeline::invalid_field(at, "FieldValueForbidden", "metadata.finalizers", message))
 }

@@ -37,7 +37,11 @@ impl WatchRequest {
         let revision = revision(query)?;
         let matching = version_match(query)?;
         let forbidden = |field: &str, message: &str| {
-            let cause = Cause { reason: "FieldValueForbidden".into(), message: format!("Forbidden: {message}"), field: field.into() };
+            let cause = Cause {
+                reason: "FieldValueForbidden".into(),
+                message: format!("Forbidden: {message}"),
+                field: field.into(),
+            };
             ApiError::invalid("meta.k8s.io", "ListOptions", "", vec![cause])
         };
         let asked = query.get("sendInitialEvents").is_some();

@@ -24,7 +24,12 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Connections get this long to finish what is in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
 
-pub(super) async fn serve(server: &Server, listener: TcpListener, tls: Arc<rustls::ServerConfig>, shutdown: CancellationToken) -> io::Result<()> {
+pub(super) async fn serve(
+    server: &Server,
+    listener: TcpListener,
+    tls: Arc<rustls::ServerConfig>,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
     let acceptor = TlsAcceptor::from(tls);
     let connections = TaskTracker::new();
     // Either of the two ends the connections.
@@ -62,7 +67,8 @@ async fn connection(server: Server, acceptor: TlsAcceptor, stream: TcpStream, st
         Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
         Err(_) => return tracing::debug!("TLS handshake timed out"),
     };
-    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|leaf| identity(leaf));
+    let certificate =
+        stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|leaf| identity(leaf));
     let certificate = Arc::new(certificate);
     let handler = service_fn(move |request: Request<Incoming>| {
         let (server, certificate) = (server.clone(), Arc::clone(&certificate));
@@ -70,7 +76,11 @@ async fn connection(server: Server, acceptor: TlsAcceptor, stream: TcpStream, st
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(Some(Duration::from_secs(30)));
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(1000).keep_alive_interval(Some(Duration::from_secs(30)));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(1000)
+        .keep_alive_interval(Some(Duration::from_secs(30)));
     let connection = builder.serve_connection(TokioIo::new(stream), handler);
     tokio::pin!(connection);
     let served = tokio::select! {

@@ -134,9 +134,9 @@ impl Keyspace {
 
     /// Tells the watchers; those that are full or gone are cut off.
     pub(super) fn publish(&self, event: &Arc<Event>) {
-        self.watchers
-            .lock()
-            .retain(|watcher| !event.key.as_str().starts_with(&*watcher.prefix) || watcher.events.try_send(Arc::clone(event)).is_ok());
+        self.watchers.lock().retain(|watcher| {
+            !event.key.as_str().starts_with(&*watcher.prefix) || watcher.events.try_send(Arc::clone(event)).is_ok()
+        });
     }
 
     /// Drops watchers whose receivers are gone.

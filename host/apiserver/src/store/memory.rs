@@ -70,7 +70,11 @@ impl Snapshot for State {
     }
 
     fn keyspaces(&self) -> Result<Vec<StoredKeyspace>, StoreError> {
-        let stored = |(id, space): (&u32, &Space)| StoredKeyspace { name: space.name.clone(), id: *id, compacted: space.compacted };
+        let stored = |(id, space): (&u32, &Space)| StoredKeyspace {
+            name: space.name.clone(),
+            id: *id,
+            compacted: space.compacted,
+        };
         Ok(self.spaces.iter().map(stored).collect())
     }
 

@@ -25,6 +25,9 @@ const HEADS: TableDefinition<'_, &[u8], (u64, u64)> = TableDefinition::new("head
 const VERSIONS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("versions");
 const REVISION: &str = "revision";
 
+/// Files up to this size are never compacted.
+const COMPACT_ABOVE: u64 = 64 << 20;
+
 /// See the module.
 pub(super) struct RedbBackend {
     database: Database,
@@ -37,7 +40,12 @@ fn failed(act: &'static str) -> impl Fn(redb::Error) -> StoreError {
 impl RedbBackend {
     pub fn open(path: &Path, cache_bytes: usize) -> Result<Self, StoreError> {
         let open = || -> Result<Database, redb::Error> {
-            let database = Database::builder().set_cache_size(cache_bytes).create(path)?;
+            let file = private_file(path)?;
+            let length = file.metadata()?.len();
+            let mut database = Database::builder().set_cache_size(cache_bytes).create_file(file)?;
+            if length > COMPACT_ABOVE && wasteful(&database, length)? {
+                database.compact()?;
+            }
             let txn = database.begin_write()?;
             txn.open_table(META)?;
             txn.open_table(KEYSPACES)?;
@@ -49,6 +57,24 @@ impl RedbBackend {
         };
         Ok(Self { database: open().map_err(failed("open"))? })
     }
+}
+
+/// Whether less than a third of the file is in use. redb reuses pages but gives none back.
+fn wasteful(database: &Database, length: u64) -> Result<bool, redb::Error> {
+    let txn = database.begin_write()?;
+    let stats = txn.stats()?;
+    let used = stats.stored_bytes() + stats.metadata_bytes();
+    txn.abort()?;
+    Ok(used * 3 < length)
+}
+
+/// Opens or creates the file for its owner only: it holds Secrets.
+fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 impl Backend for RedbBackend {
@@ -169,7 +195,11 @@ impl Snapshot for RedbSnapshot {
         let mut found = Vec::new();
         for entry in self.keyspaces.iter().map_err(unreadable)? {
             let (name, id) = entry.map_err(unreadable)?;
-            found.push(StoredKeyspace { name: name.value().to_owned(), id: id.value(), compacted: self.compacted(id.value())? });
+            found.push(StoredKeyspace {
+                name: name.value().to_owned(),
+                id: id.value(),
+                compacted: self.compacted(id.value())?,
+            });
         }
         Ok(found)
     }
@@ -200,7 +230,10 @@ impl Snapshot for RedbSnapshot {
             let (id, key) = key.value().split_first_chunk::<4>().ok_or(StoreError::Corrupt("key"))?;
             let key = std::str::from_utf8(key).map_err(|_| StoreError::Corrupt("key"))?;
             let (created, modified) = head.value();
-            if u32::from_be_bytes(*id) != keyspace || !key.starts_with(prefix) || !visit(key, Head { created, modified })? {
+            if u32::from_be_bytes(*id) != keyspace
+                || !key.starts_with(prefix)
+                || !visit(key, Head { created, modified })?
+            {
                 break;
             }
         }
@@ -211,7 +244,8 @@ impl Snapshot for RedbSnapshot {
         let (start, end) = (version_key(keyspace, after.saturating_add(1)), version_key(keyspace, u64::MAX));
         for entry in self.versions.range(start.as_slice()..=end.as_slice()).map_err(unreadable)? {
             let (key, bytes) = entry.map_err(unreadable)?;
-            let revision = key.value().last_chunk::<8>().map(|r| u64::from_be_bytes(*r)).ok_or(StoreError::Corrupt("key"))?;
+            let revision =
+                key.value().last_chunk::<8>().map(|r| u64::from_be_bytes(*r)).ok_or(StoreError::Corrupt("key"))?;
             if !visit((revision, decode(bytes.value()).ok_or(StoreError::Corrupt("version"))?))? {
                 break;
             }

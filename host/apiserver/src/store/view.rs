@@ -36,7 +36,10 @@ impl<'a> View<'a> {
 
     /// The newest version of a key.
     pub fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        self.snapshot.head(self.keyspace, key.as_str())?.map(|head| self.record(key.as_str(), head.modified)).transpose()
+        self.snapshot
+            .head(self.keyspace, key.as_str())?
+            .map(|head| self.record(key.as_str(), head.modified))
+            .transpose()
     }
 
     fn record(&self, key: &str, revision: u64) -> Result<Record, StoreError> {

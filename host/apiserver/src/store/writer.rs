@@ -96,11 +96,13 @@ impl Writer {
         let mut superseded = Vec::new();
         for command in commands {
             match command {
-                Command::Write { keyspace, change, reply } => match self.accept(&keyspace, change, &mut batch, &mut heads, &mut superseded) {
-                    Ok(event) => accepted.push(Accepted { keyspace, event, reply }),
-                    // A caller that went away does not need its answer.
-                    Err(error) => drop(reply.send(Err(error))),
-                },
+                Command::Write { keyspace, change, reply } => {
+                    match self.accept(&keyspace, change, &mut batch, &mut heads, &mut superseded) {
+                        Ok(event) => accepted.push(Accepted { keyspace, event, reply }),
+                        // A caller that went away does not need its answer.
+                        Err(error) => drop(reply.send(Err(error))),
+                    }
+                }
                 Command::Remove { keyspace, reply } => removed.push((keyspace, reply)),
             }
         }
@@ -110,7 +112,10 @@ impl Writer {
         if committed.is_ok() {
             let now = Instant::now();
             for Old { keyspace, revision, by, bytes } in superseded {
-                let history = self.histories.entry(keyspace.id()).or_insert_with(|| (keyspace.name().to_owned(), History::default()));
+                let history = self
+                    .histories
+                    .entry(keyspace.id())
+                    .or_insert_with(|| (keyspace.name().to_owned(), History::default()));
                 history.1.push(revision, by, now, bytes);
             }
             for one in &accepted {
@@ -176,7 +181,8 @@ impl Writer {
             superseded.push(Old { keyspace: Arc::clone(keyspace), revision, by: revision, bytes: data.len() });
         }
         heads.insert(slot, (!change.delete).then_some(Head { created, modified: revision }));
-        let version = Version { key: change.key.as_str().into(), previous, created, deleted: change.delete, data: data.clone() };
+        let version =
+            Version { key: change.key.as_str().into(), previous, created, deleted: change.delete, data: data.clone() };
         batch.versions.push((id, revision, version));
         Ok(Arc::new(Event::new(revision, change.key, data, change.previous, change.delete)))
     }
@@ -195,7 +201,7 @@ impl Writer {
                 batch.keyspaces.push(StoredKeyspace { name: name.clone(), id: *id, compacted });
             }
         }
-        for keyspace in self.shared.keyspaces.lock().values() {
+        for keyspace in self.shared.keyspaces.lock().by_name.values() {
             keyspace.sweep();
         }
         self.histories.retain(|_, (_, history)| !history.is_empty());
@@ -204,7 +210,11 @@ impl Writer {
     fn remove(&mut self, keyspace: &Keyspace) -> Result<(), StoreError> {
         let batch = Batch {
             revision: self.revision + 1,
-            keyspaces: vec![StoredKeyspace { name: keyspace.name().to_owned(), id: keyspace.id(), compacted: self.revision + 1 }],
+            keyspaces: vec![StoredKeyspace {
+                name: keyspace.name().to_owned(),
+                id: keyspace.id(),
+                compacted: self.revision + 1,
+            }],
             removed: vec![keyspace.id()],
             ..Batch::default()
         };

@@ -88,8 +88,10 @@ async fn a_joining_node_gets_its_certificate_signed_and_may_register() {
     let request = params.serialize_request(&key).unwrap().pem().unwrap();
     let body = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"generateName": "csr-"}, "spec": {
         "request": STANDARD.encode(request), "signerName": "kubernetes.io/kube-apiserver-client-kubelet", "usages": ["client auth"], "username": "admin"}});
-    let csrs: Api<kube::api::DynamicObject> =
-        Api::all_with(joiner, &resource("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests"));
+    let csrs: Api<kube::api::DynamicObject> = Api::all_with(
+        joiner,
+        &resource("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests"),
+    );
     let created = csrs.create(&PostParams::default(), &crate::fixture::object(body)).await.unwrap();
     assert_eq!(created.data["spec"]["username"], "system:bootstrap:abcdef", "the server says who asks");
     let name = created.metadata.name.unwrap();
@@ -106,21 +108,31 @@ async fn certificates_carry_user_and_groups_and_rbac_decides_for_others() {
     let pki = &f.tls.as_ref().unwrap().pki;
     let user = as_user(&f, &certificate(&pki.client("jane", &["team"]).unwrap())).await;
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let request = |body: &Value, uri: &str| http::Request::post(uri).header("content-type", "application/json").body(body.to_string().into_bytes()).unwrap();
+    let request = |body: &Value, uri: &str| {
+        http::Request::post(uri).header("content-type", "application/json").body(body.to_string().into_bytes()).unwrap()
+    };
     let me: Value = user.request(request(&review, "/apis/authentication.k8s.io/v1/selfsubjectreviews")).await.unwrap();
     assert_eq!(me["status"]["userInfo"]["username"], "jane");
     let maps: Api<ConfigMap> = Api::default_namespaced(user.clone());
     let refused = status(maps.list(&ListParams::default()).await);
     assert_eq!(refused.code, 403);
-    assert!(refused.message.contains("User \"jane\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\""), "{}", refused.message);
+    assert!(
+        refused.message.contains(
+            "User \"jane\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\""
+        ),
+        "{}",
+        refused.message
+    );
     let rbac = |kind: &str, plural: &str| resource("rbac.authorization.k8s.io", "v1", kind, plural);
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"},
         "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]});
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "reader"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}, "subjects": [{"kind": "Group", "name": "team"}]});
-    let roles: Api<kube::api::DynamicObject> = Api::namespaced_with(f.client.clone(), "default", &rbac("Role", "roles"));
+    let roles: Api<kube::api::DynamicObject> =
+        Api::namespaced_with(f.client.clone(), "default", &rbac("Role", "roles"));
     roles.create(&PostParams::default(), &crate::fixture::object(role)).await.unwrap();
-    let bindings: Api<kube::api::DynamicObject> = Api::namespaced_with(f.client.clone(), "default", &rbac("RoleBinding", "rolebindings"));
+    let bindings: Api<kube::api::DynamicObject> =
+        Api::namespaced_with(f.client.clone(), "default", &rbac("RoleBinding", "rolebindings"));
     bindings.create(&PostParams::default(), &crate::fixture::object(binding)).await.unwrap();
     assert!(maps.list(&ListParams::default()).await.is_ok());
     let access = |verb: &str| json!({"spec": {"resourceAttributes": {"verb": verb, "resource": "configmaps", "namespace": "default"}}});
@@ -145,7 +157,11 @@ async fn in_process_identities_go_through_the_same_rules() {
     let nodes = Identity::new("system:node:n1", &["system:nodes"]);
     let node = f.server.client(nodes);
     assert_eq!(status(Api::<Node>::all(node.clone()).get("n1").await).code, 404);
-    assert_eq!(status(Api::<ConfigMap>::default_namespaced(node).create(&PostParams::default(), &ConfigMap::default()).await).code, 403);
+    assert_eq!(
+        status(Api::<ConfigMap>::default_namespaced(node).create(&PostParams::default(), &ConfigMap::default()).await)
+            .code,
+        403
+    );
 }
 
 #[tokio::test]

@@ -11,10 +11,14 @@ async fn a_custom_resource_is_served_from_the_moment_its_definition_is() {
         let api: Api<DynamicObject> = Api::namespaced_with(f.client.clone(), "default", &things());
         assert_eq!(status(api.list(&ListParams::default()).await).code, 404);
         install_things(&f.client).await;
-        let created = api.create(&PostParams::default(), &thing("a", json!({"size": 1, "unknown": true}))).await.unwrap();
+        let created =
+            api.create(&PostParams::default(), &thing("a", json!({"size": 1, "unknown": true}))).await.unwrap();
         assert_eq!(created.data["spec"], json!({"size": 1, "colour": "red"}), "defaulted and pruned");
         assert_eq!(created.metadata.generation, Some(1));
-        let discovered = kube::discovery::pinned_kind(&f.client, &kube::core::GroupVersionKind::gvk("example.org", "v1", "Thing")).await.unwrap();
+        let discovered =
+            kube::discovery::pinned_kind(&f.client, &kube::core::GroupVersionKind::gvk("example.org", "v1", "Thing"))
+                .await
+                .unwrap();
         assert_eq!(discovered.0.plural, "things");
     })
     .await;
@@ -45,7 +49,10 @@ async fn strict_field_validation_names_unknown_fields() {
         let request = |validation: &str| {
             let body = thing("a", json!({"size": 1, "oops": 1}));
             let uri = format!("/apis/example.org/v1/namespaces/default/things?dryRun=All&fieldValidation={validation}");
-            http::Request::post(uri).header("content-type", "application/json").body(serde_json::to_vec(&body).unwrap()).unwrap()
+            http::Request::post(uri)
+                .header("content-type", "application/json")
+                .body(serde_json::to_vec(&body).unwrap())
+                .unwrap()
         };
         let strict = status(f.client.request::<DynamicObject>(request("Strict")).await);
         assert_eq!((strict.code, strict.message.as_str()), (400, "strict decoding error: unknown field \"spec.oops\""));
@@ -66,7 +73,14 @@ async fn status_and_spec_are_written_apart_and_only_the_spec_counts_generations(
         let by_status = api.patch_status("a", &PatchParams::default(), &both_parts).await.unwrap();
         assert_eq!((&by_status.data["spec"]["size"], &by_status.data["status"]["ready"]), (&json!(1), &json!(true)));
         assert_eq!(by_status.metadata.generation, Some(1));
-        let by_main = api.patch("a", &PatchParams::default(), &Patch::Merge(json!({"spec": {"size": 2}, "status": {"ready": false}}))).await.unwrap();
+        let by_main = api
+            .patch(
+                "a",
+                &PatchParams::default(),
+                &Patch::Merge(json!({"spec": {"size": 2}, "status": {"ready": false}})),
+            )
+            .await
+            .unwrap();
         assert_eq!((&by_main.data["spec"]["size"], &by_main.data["status"]["ready"]), (&json!(2), &json!(true)));
         assert_eq!(by_main.metadata.generation, Some(2));
     })
@@ -90,7 +104,13 @@ async fn the_scale_subresource_reads_and_writes_replicas() {
     both(async |f| {
         let api = install_things(&f.client).await;
         api.create(&PostParams::default(), &thing("a", json!({"size": 1, "replicas": 2}))).await.unwrap();
-        api.patch_status("a", &PatchParams::default(), &Patch::Merge(json!({"status": {"replicas": 1, "selector": "x=y"}}))).await.unwrap();
+        api.patch_status(
+            "a",
+            &PatchParams::default(),
+            &Patch::Merge(json!({"status": {"replicas": 1, "selector": "x=y"}})),
+        )
+        .await
+        .unwrap();
         let scale = api.get_scale("a").await.unwrap();
         assert_eq!(scale.spec.unwrap().replicas, Some(2));
         let status_ = scale.status.unwrap();
@@ -140,7 +160,8 @@ async fn a_new_default_shows_in_objects_that_were_stored_before_it() {
         let crds: Api<DynamicObject> = Api::all_with(f.client, &crds());
         let mut crd = crds.get("things.example.org").await.unwrap();
         for version in crd.data["spec"]["versions"].as_array_mut().unwrap() {
-            version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["shape"] = json!({"type": "string", "default": "round"});
+            version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["shape"] =
+                json!({"type": "string", "default": "round"});
         }
         crds.replace("things.example.org", &PostParams::default(), &crd).await.unwrap();
         assert_eq!(api.get("a").await.unwrap().data["spec"]["shape"], "round");
@@ -159,11 +180,19 @@ async fn a_deleted_definition_takes_its_resources_along() {
         api.create(&PostParams::default(), &thing("plain", json!({"size": 1}))).await.unwrap();
         let crds: Api<DynamicObject> = Api::all_with(f.client, &crds());
         crds.delete("things.example.org", &DeleteParams::default()).await.unwrap();
-        until("the object without finalizer goes", async || api.get_opt("plain").await.unwrap().is_none().then_some(())).await;
+        until("the object without finalizer goes", async || {
+            api.get_opt("plain").await.unwrap().is_none().then_some(())
+        })
+        .await;
         assert_eq!(status(api.create(&PostParams::default(), &thing("late", json!({"size": 1}))).await).code, 405);
         assert!(crds.get_opt("things.example.org").await.unwrap().is_some());
-        api.patch("held", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"finalizers": null}}))).await.unwrap();
-        until("the definition goes", async || crds.get_opt("things.example.org").await.unwrap().is_none().then_some(())).await;
+        api.patch("held", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"finalizers": null}})))
+            .await
+            .unwrap();
+        until("the definition goes", async || {
+            crds.get_opt("things.example.org").await.unwrap().is_none().then_some(())
+        })
+        .await;
         assert_eq!(status(api.list(&ListParams::default()).await).code, 404);
     })
     .await;
@@ -174,7 +203,8 @@ async fn a_broken_definition_is_refused() {
     both(async |f| {
         let crds: Api<DynamicObject> = Api::all_with(f.client, &crds());
         let mut crd = thing_crd();
-        crd["spec"]["versions"][0]["schema"] = json!({"openAPIV3Schema": {"type": "object", "properties": {"a": {"properties": {}}}}});
+        crd["spec"]["versions"][0]["schema"] =
+            json!({"openAPIV3Schema": {"type": "object", "properties": {"a": {"properties": {}}}}});
         assert_eq!(status(crds.create(&PostParams::default(), &object(crd)).await).reason, "Invalid");
     })
     .await;

@@ -78,7 +78,9 @@ pub async fn both<F: Future<Output = ()>>(test: impl Fn(Fixture) -> F) {
     for way in [Way::InProcess, Way::Tls] {
         let fixture = fixture(way).await;
         let server = fixture.server.clone();
-        tokio::time::timeout(Duration::from_secs(60), test(fixture)).await.unwrap_or_else(|_| panic!("{way:?}: the test hung"));
+        tokio::time::timeout(Duration::from_secs(60), test(fixture))
+            .await
+            .unwrap_or_else(|_| panic!("{way:?}: the test hung"));
         server.shutdown().await;
     }
 }
@@ -124,8 +126,10 @@ pub fn thing_crd() -> Value {
         "status": {"type": "object", "properties": {"ready": {"type": "boolean"}, "replicas": {"type": "integer"}, "selector": {"type": "string"}}}}}});
     let columns = json!([{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}, {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]);
     let subresources = json!({"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas", "labelSelectorPath": ".status.selector"}});
-    let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage, "schema": schema, "subresources": subresources,
-        "additionalPrinterColumns": columns, "selectableFields": [{"jsonPath": ".spec.colour"}]});
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "schema": schema, "subresources": subresources,
+        "additionalPrinterColumns": columns, "selectableFields": [{"jsonPath": ".spec.colour"}]})
+    };
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.org"},
         "spec": {"group": "example.org", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing", "shortNames": ["th"], "categories": ["all"]},
             "versions": [version("v1", true), version("v1beta1", false)]}})

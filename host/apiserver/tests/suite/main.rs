@@ -6,6 +6,7 @@ mod access;
 mod collection;
 mod custom;
 mod fixture;
+mod hooks;
 mod kubectl;
 mod objects;
 mod patches;

@@ -1,14 +1,20 @@
 //! Create, read, update and delete of built-in kinds.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
+use kube::api::{
+    Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy,
+};
 use kube::core::response::StatusSummary;
 use serde_json::json;
 
 use crate::fixture::{both, status, until};
 
 fn map(name: &str, value: &str) -> ConfigMap {
-    ConfigMap { metadata: ObjectMeta { name: Some(name.into()), ..Default::default() }, data: Some([("k".into(), value.into())].into()), ..Default::default() }
+    ConfigMap {
+        metadata: ObjectMeta { name: Some(name.into()), ..Default::default() },
+        data: Some([("k".into(), value.into())].into()),
+        ..Default::default()
+    }
 }
 
 #[tokio::test]
@@ -97,7 +103,10 @@ async fn finalizers_hold_a_deleted_object_until_the_last_is_gone() {
         let pending = api.delete("a", &DeleteParams::default()).await.unwrap().left().unwrap();
         assert!(pending.metadata.deletion_timestamp.is_some());
         let again = api.delete("a", &DeleteParams::default()).await.unwrap().left().unwrap();
-        assert_eq!(again.metadata.resource_version, pending.metadata.resource_version, "a second delete changes nothing");
+        assert_eq!(
+            again.metadata.resource_version, pending.metadata.resource_version,
+            "a second delete changes nothing"
+        );
         let more = json!({"metadata": {"finalizers": ["example.org/one", "example.org/two"]}});
         assert_eq!(status(api.patch("a", &PatchParams::default(), &Patch::Merge(&more)).await).code, 422);
         let none = json!({"metadata": {"finalizers": null}});
@@ -114,7 +123,10 @@ async fn preconditions_protect_a_successor_of_the_same_name() {
         let first = api.create(&PostParams::default(), &map("a", "1")).await.unwrap();
         api.delete("a", &DeleteParams::default()).await.unwrap();
         api.create(&PostParams::default(), &map("a", "2")).await.unwrap();
-        let only = DeleteParams { preconditions: Some(Preconditions { uid: first.metadata.uid, resource_version: None }), ..Default::default() };
+        let only = DeleteParams {
+            preconditions: Some(Preconditions { uid: first.metadata.uid, resource_version: None }),
+            ..Default::default()
+        };
         assert_eq!(status(api.delete("a", &only).await).code, 409);
         assert!(api.get("a").await.is_ok());
     })
@@ -125,10 +137,20 @@ async fn preconditions_protect_a_successor_of_the_same_name() {
 async fn a_deleted_namespace_is_emptied_and_then_goes() {
     both(async |f| {
         let namespaces: Api<Namespace> = Api::all(f.client.clone());
-        let system: Vec<_> = namespaces.list(&ListParams::default()).await.unwrap().items.into_iter().filter_map(|n| n.metadata.name).collect();
+        let system: Vec<_> = namespaces
+            .list(&ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .into_iter()
+            .filter_map(|n| n.metadata.name)
+            .collect();
         assert_eq!(system, ["default", "kube-node-lease", "kube-public", "kube-system"]);
         assert_eq!(status(namespaces.delete("default", &DeleteParams::default()).await).code, 403);
-        let work = Namespace { metadata: ObjectMeta { name: Some("work".into()), ..Default::default() }, ..Default::default() };
+        let work = Namespace {
+            metadata: ObjectMeta { name: Some("work".into()), ..Default::default() },
+            ..Default::default()
+        };
         let work = namespaces.create(&PostParams::default(), &work).await.unwrap();
         assert_eq!(work.metadata.labels.unwrap()["kubernetes.io/metadata.name"], "work");
         let api: Api<ConfigMap> = Api::namespaced(f.client, "work");
@@ -137,12 +159,17 @@ async fn a_deleted_namespace_is_emptied_and_then_goes() {
         held.metadata.finalizers = Some(vec!["example.org/one".into()]);
         api.create(&PostParams::default(), &held).await.unwrap();
         namespaces.delete("work", &DeleteParams::default()).await.unwrap();
-        until("the object without finalizer goes", async || api.get_opt("plain").await.unwrap().is_none().then_some(())).await;
+        until("the object without finalizer goes", async || {
+            api.get_opt("plain").await.unwrap().is_none().then_some(())
+        })
+        .await;
         let refused = status(api.create(&PostParams::default(), &map("late", "1")).await);
         assert_eq!((refused.code, refused.details.unwrap().causes[0].reason.as_str()), (403, "NamespaceTerminating"));
         let terminating = namespaces.get("work").await.unwrap();
         assert_eq!(terminating.status.unwrap().phase.as_deref(), Some("Terminating"));
-        api.patch("held", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"finalizers": null}}))).await.unwrap();
+        api.patch("held", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"finalizers": null}})))
+            .await
+            .unwrap();
         until("the namespace goes", async || namespaces.get_opt("work").await.unwrap().is_none().then_some(())).await;
     })
     .await;
@@ -159,8 +186,14 @@ async fn collections_are_deleted_by_selector() {
         }
         let red = ListParams::default().labels("colour in (red)");
         assert_eq!(api.list(&red).await.unwrap().items.len(), 2);
-        api.delete_collection(&DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..Default::default() }, &red).await.unwrap();
-        let left: Vec<_> = api.list(&ListParams::default()).await.unwrap().items.into_iter().filter_map(|o| o.metadata.name).collect();
+        api.delete_collection(
+            &DeleteParams { propagation_policy: Some(PropagationPolicy::Background), ..Default::default() },
+            &red,
+        )
+        .await
+        .unwrap();
+        let left: Vec<_> =
+            api.list(&ListParams::default()).await.unwrap().items.into_iter().filter_map(|o| o.metadata.name).collect();
         assert_eq!(left, ["b"]);
     })
     .await;

@@ -36,7 +36,9 @@ async fn a_merge_patch_with_a_stale_revision_conflicts_and_without_one_never() {
         let stale = api.get("a").await.unwrap().metadata.resource_version.unwrap();
         let writers = (0..8).map(|n| {
             let api = api.clone();
-            async move { api.patch("a", &PatchParams::default(), &Patch::Merge(json!({"data": {format!("w{n}"): "x"}}))).await }
+            async move {
+                api.patch("a", &PatchParams::default(), &Patch::Merge(json!({"data": {format!("w{n}"): "x"}}))).await
+            }
         });
         for written in futures::future::join_all(writers).await {
             written.unwrap();
@@ -75,18 +77,36 @@ async fn apply_creates_shares_conflicts_and_takes_over() {
     both(async |f| {
         let api: Api<DynamicObject> = install_things(&f.client).await;
         let manager = |name: &str| PatchParams::apply(name);
-        let created = api.patch("a", &manager("one"), &applied(json!({"size": 1, "ports": [{"name": "x", "port": 1}]}))).await.unwrap();
+        let created = api
+            .patch("a", &manager("one"), &applied(json!({"size": 1, "ports": [{"name": "x", "port": 1}]})))
+            .await
+            .unwrap();
         assert_eq!(created.metadata.generation, Some(1));
-        let again = api.patch("a", &manager("one"), &applied(json!({"size": 1, "ports": [{"name": "x", "port": 1}]}))).await.unwrap();
-        assert_eq!(again.metadata.resource_version, created.metadata.resource_version, "nothing differs, nothing is written");
-        let conflict = status(api.patch("a", &manager("two"), &applied(json!({"size": 2, "ports": [{"name": "y", "port": 2}]}))).await);
+        let again = api
+            .patch("a", &manager("one"), &applied(json!({"size": 1, "ports": [{"name": "x", "port": 1}]})))
+            .await
+            .unwrap();
+        assert_eq!(
+            again.metadata.resource_version, created.metadata.resource_version,
+            "nothing differs, nothing is written"
+        );
+        let conflict = status(
+            api.patch("a", &manager("two"), &applied(json!({"size": 2, "ports": [{"name": "y", "port": 2}]}))).await,
+        );
         assert_eq!((conflict.code, conflict.reason.as_str()), (409, "Conflict"));
         assert_eq!(conflict.details.unwrap().causes[0].reason, "FieldManagerConflict");
-        let forced = api.patch("a", &manager("two").force(), &applied(json!({"size": 2, "ports": [{"name": "y", "port": 2}]}))).await.unwrap();
+        let forced = api
+            .patch("a", &manager("two").force(), &applied(json!({"size": 2, "ports": [{"name": "y", "port": 2}]})))
+            .await
+            .unwrap();
         assert_eq!(forced.data["spec"]["size"], 2);
         assert_eq!(forced.data["spec"]["ports"].as_array().unwrap().len(), 2, "list items have owners of their own");
         let left = api.patch("a", &manager("two").force(), &applied(json!({"size": 2}))).await.unwrap();
-        assert_eq!(left.data["spec"]["ports"], json!([{"name": "x", "port": 1}]), "what its only owner leaves out goes");
+        assert_eq!(
+            left.data["spec"]["ports"],
+            json!([{"name": "x", "port": 1}]),
+            "what its only owner leaves out goes"
+        );
     })
     .await;
 }

@@ -48,7 +48,10 @@ async fn child_that_writes_until_it_is_killed() {
         async move {
             for n in 0.. {
                 let name = format!("o{round}-{writer}-{n}");
-                let object = ConfigMap { metadata: ObjectMeta { name: Some(name.clone()), ..Default::default() }, ..Default::default() };
+                let object = ConfigMap {
+                    metadata: ObjectMeta { name: Some(name.clone()), ..Default::default() },
+                    ..Default::default()
+                };
                 let created = api.create(&PostParams::default(), &object).await.unwrap();
                 println!("written {name} {}", created.metadata.resource_version.unwrap());
             }
@@ -109,7 +112,10 @@ async fn acknowledged_writes_survive_being_killed_and_revisions_go_on() {
 async fn a_watch_goes_on_across_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store.redb");
-    let map = |name: &str| ConfigMap { metadata: ObjectMeta { name: Some(name.into()), ..Default::default() }, ..Default::default() };
+    let map = |name: &str| ConfigMap {
+        metadata: ObjectMeta { name: Some(name.into()), ..Default::default() },
+        ..Default::default()
+    };
     let opened = open(&path).await;
     let from = opened.api.list(&ListParams::default()).await.unwrap().metadata.resource_version.unwrap();
     opened.api.create(&PostParams::default(), &map("before")).await.unwrap();
@@ -118,7 +124,9 @@ async fn a_watch_goes_on_across_a_restart() {
     let mut watch = api.watch(&WatchParams::default(), &from).await.unwrap().boxed();
     api.create(&PostParams::default(), &map("after")).await.unwrap();
     for expected in ["before", "after"] {
-        let WatchEvent::Added(object) = watch.try_next().await.unwrap().unwrap() else { panic!("expected an addition") };
+        let WatchEvent::Added(object) = watch.try_next().await.unwrap().unwrap() else {
+            panic!("expected an addition")
+        };
         assert_eq!(object.metadata.name.as_deref(), Some(expected));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use capwasm_apiserver::Identity;
+use capwasm_apiserver::{Identity, Retention, Server, ServerConfig, Store};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -11,11 +11,14 @@ use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, P
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 
-use crate::fixture::{both, status};
+use crate::fixture::{both, status, until};
 
 fn map(name: &str, labels: &[(&str, &str)]) -> ConfigMap {
     let labels = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    ConfigMap { metadata: ObjectMeta { name: Some(name.into()), labels: Some(labels), ..Default::default() }, ..Default::default() }
+    ConfigMap {
+        metadata: ObjectMeta { name: Some(name.into()), labels: Some(labels), ..Default::default() },
+        ..Default::default()
+    }
 }
 
 async fn touch(api: &Api<ConfigMap>, name: &str, value: &str) -> ConfigMap {
@@ -33,7 +36,8 @@ async fn a_watch_from_a_list_sees_everything_after_it_once() {
         api.create(&PostParams::default(), &map("old", &[])).await.unwrap();
         let list = api.list(&ListParams::default()).await.unwrap();
         api.create(&PostParams::default(), &map("a", &[])).await.unwrap();
-        let mut watch = api.watch(&WatchParams::default(), &list.metadata.resource_version.unwrap()).await.unwrap().boxed();
+        let mut watch =
+            api.watch(&WatchParams::default(), &list.metadata.resource_version.unwrap()).await.unwrap().boxed();
         touch(&api, "a", "1").await;
         api.delete("a", &DeleteParams::default()).await.unwrap();
         let mut seen = Vec::new();
@@ -60,7 +64,11 @@ async fn objects_that_enter_or_leave_a_selector_are_added_and_deleted() {
         let params = WatchParams::default().labels("colour=red");
         let mut watch = api.watch(&params, &list.metadata.resource_version.unwrap()).await.unwrap().boxed();
         api.create(&PostParams::default(), &map("a", &[("colour", "green")])).await.unwrap();
-        let paint = async |colour: &str| api.patch("a", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"labels": {"colour": colour}}}))).await.unwrap();
+        let paint = async |colour: &str| {
+            api.patch("a", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"labels": {"colour": colour}}})))
+                .await
+                .unwrap()
+        };
         paint("red").await;
         touch(&api, "a", "1").await;
         let last = paint("green").await;
@@ -158,10 +166,15 @@ async fn tables_and_metadata_come_in_lists_and_watches() {
         api.create(&PostParams::default(), &map("a", &[])).await.unwrap();
         let get = |uri: &str, accept: &str| http::Request::get(uri).header("accept", accept).body(Vec::new()).unwrap();
         let uri = "/api/v1/namespaces/default/configmaps";
-        let table: Value = f.client.request(get(uri, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")).await.unwrap();
+        let table: Value =
+            f.client.request(get(uri, "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")).await.unwrap();
         assert_eq!(table["kind"], "Table");
         assert_eq!(table["rows"][0]["cells"][0], "a");
-        let partial: Value = f.client.request(get(uri, "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")).await.unwrap();
+        let partial: Value = f
+            .client
+            .request(get(uri, "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"))
+            .await
+            .unwrap();
         assert_eq!(partial["items"][0]["kind"], "PartialObjectMetadata");
         assert!(partial["items"][0].get("data").is_none());
         let metadata = api.get_metadata("a").await.unwrap();
@@ -188,6 +201,26 @@ async fn a_watch_ends_at_its_deadline_with_a_bookmark_and_at_shutdown_at_once() 
     .await;
 }
 
+#[tokio::test]
+async fn a_watch_from_a_forgotten_revision_is_told_so_and_the_runtime_starts_over() {
+    let retention = Retention { age: Duration::from_secs(3600), versions: 3, bytes: 1 << 20 };
+    let server = Server::start(Store::memory_with(retention).unwrap(), ServerConfig::new("test")).await.unwrap();
+    let api: Api<ConfigMap> = Api::default_namespaced(server.client(Identity::admin("tester")));
+    api.create(&PostParams::default(), &map("a", &[])).await.unwrap();
+    let first = revision(&api.get("a").await.unwrap());
+    let told = until("history is compacted", async || {
+        touch(&api, "a", &format!("{:?}", std::time::Instant::now())).await;
+        let mut watch = api.watch(&WatchParams::default(), &first).await.unwrap().boxed();
+        match watch.try_next().await.unwrap().unwrap() {
+            WatchEvent::Error(status) => Some(status),
+            _ => None,
+        }
+    })
+    .await;
+    assert_eq!((told.code, told.reason.as_str()), (410, "Expired"));
+    server.shutdown().await;
+}
+
 /// R: what list and watch together tell is the store, at every revision.
 #[tokio::test]
 async fn a_list_and_its_watch_reconstruct_the_store_at_every_revision() {
@@ -204,7 +237,14 @@ async fn a_list_and_its_watch_reconstruct_the_store_at_every_revision() {
                     let name = format!("o{}", (writer * 7 + step * 3) % 5);
                     match step % 4 {
                         0 | 1 => drop(api.create(&PostParams::default(), &map(&name, &[])).await),
-                        2 => drop(api.patch(&name, &PatchParams::default(), &Patch::Merge(json!({"data": {"v": format!("{writer}-{step}")}}))).await),
+                        2 => drop(
+                            api.patch(
+                                &name,
+                                &PatchParams::default(),
+                                &Patch::Merge(json!({"data": {"v": format!("{writer}-{step}")}})),
+                            )
+                            .await,
+                        ),
                         _ => drop(api.delete(&name, &DeleteParams::default()).await),
                     }
                 }
@@ -227,12 +267,25 @@ async fn a_list_and_its_watch_reconstruct_the_store_at_every_revision() {
             } else {
                 state.insert(name.clone(), (at.clone(), json!(object.data)));
             }
-            let exact = raw(&f.client, &format!("/api/v1/namespaces/default/configmaps?resourceVersion={at}&resourceVersionMatch=Exact")).await.unwrap();
+            let exact = raw(
+                &f.client,
+                &format!("/api/v1/namespaces/default/configmaps?resourceVersion={at}&resourceVersionMatch=Exact"),
+            )
+            .await
+            .unwrap();
             let listed: BTreeMap<String, (String, Value)> = exact["items"]
                 .as_array()
                 .unwrap()
                 .iter()
-                .map(|o| (o["metadata"]["name"].as_str().unwrap().to_owned(), (o["metadata"]["resourceVersion"].as_str().unwrap().to_owned(), o.get("data").cloned().unwrap_or_default())))
+                .map(|o| {
+                    (
+                        o["metadata"]["name"].as_str().unwrap().to_owned(),
+                        (
+                            o["metadata"]["resourceVersion"].as_str().unwrap().to_owned(),
+                            o.get("data").cloned().unwrap_or_default(),
+                        ),
+                    )
+                })
                 .collect();
             assert_eq!(listed, state, "at revision {at}");
             checked += 1;
