@@ -169,6 +169,13 @@ impl Engine {
             let tree = found.trees.remove(&record.id).unwrap_or_default();
             containers.insert(record.id.clone(), Container::new(record, tree));
         }
+        found.execs.sort_by_key(|exec| exec.created);
+        for exec in &found.execs {
+            if let Some(container) = containers.get(&exec.container) {
+                let container: &Arc<Container> = container;
+                container.execs.lock().push_back(exec.id.clone());
+            }
+        }
         let execs = found.execs.into_iter().map(|record| (record.id.clone(), Exec::new(record))).collect();
         let state =
             Mutex::new(State { containers, names, execs, networks: found.networks, images: found.images, addresses });

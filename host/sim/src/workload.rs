@@ -183,6 +183,14 @@ impl Workloads {
         }
     }
 
+    /// Drops the data of a cluster that nobody serves any more.
+    ///
+    /// # Errors
+    /// When the database cannot be written.
+    pub async fn forget(&self, keyspace: &str) -> Result<(), String> {
+        self.store.remove_keyspace(keyspace).await.map_err(|error| error.to_string())
+    }
+
     /// An in-process client of a cluster that is served now, as one of its nodes.
     pub fn node_client(&self, keyspace: &str, node: &str) -> Option<Rest> {
         let server = self.clusters.lock().get(keyspace)?.server.get()?.clone();

@@ -78,6 +78,16 @@ async fn a_cluster_of_three_nodes_forms_through_its_load_balancer() {
     call(docker, Method::POST, "/containers/c-lb/kill?signal=HUP", Value::Null).await;
     let nodes = get(&certificates.admin(&endpoint), "/api/v1/nodes").await.unwrap();
     assert_eq!(nodes["items"].as_array().unwrap().len(), 3);
+
+    // With the last member of its etcd the cluster's data are gone.
+    call(docker, Method::DELETE, "/containers/c-cp-2?force=1", Value::Null).await;
+    create(docker, "c-cp-3", &format!("kindest/node:{VERSION}")).await;
+    let third = start(docker, "c-cp-3").await;
+    put(docker, "c-cp-3", &certificates.with("/run/kubeadm/kubeadm.yaml", &init_config(&endpoint, "c-cp-3"))).await;
+    let (code, output) = sh(docker, "c-cp-3", &format!("mkdir -p /run/cluster-api\n{INIT}")).await;
+    assert_eq!(code, 0, "{output}");
+    let nodes = get(&certificates.admin(&format!("{third}:6443")), "/api/v1/nodes").await.unwrap();
+    assert_eq!(nodes["items"].as_array().unwrap().len(), 1);
     sim.stop().await;
 }
 

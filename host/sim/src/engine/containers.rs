@@ -1,5 +1,6 @@
 //! Containers: create, start, stop, kill, remove, and their files.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -45,6 +46,8 @@ pub(super) struct Container {
     pub lifecycle: tokio::sync::Mutex<()>,
     /// Rung when it stops.
     pub stopped: Notify,
+    /// Ids of its execs, oldest first.
+    pub execs: Mutex<VecDeque<String>>,
 }
 
 impl Container {
@@ -56,6 +59,7 @@ impl Container {
             process: Mutex::default(),
             lifecycle: tokio::sync::Mutex::default(),
             stopped: Notify::new(),
+            execs: Mutex::default(),
         })
     }
 
@@ -147,6 +151,7 @@ impl Engine {
                 started: None,
                 finished: None,
                 exit_code: 0,
+                keyspace: None,
                 log: Vec::new(),
             }
         };
@@ -273,28 +278,31 @@ impl Engine {
             }
             self.halt(&container, 137).await;
         }
-        let execs: Vec<String> = {
-            let state = self.state.lock();
-            state
-                .execs
-                .values()
-                .filter(|exec| exec.record.lock().container == id)
-                .map(|exec| exec.record.lock().id.clone())
-                .collect()
-        };
+        let execs: Vec<String> = container.execs.lock().drain(..).collect();
         let mut changes = vec![Change::Remove(format!("container/{id}")), Change::RemoveAll(format!("file/{id}/"))];
         changes.extend(execs.iter().map(|exec| Change::Remove(format!("exec/{exec}"))));
         self.journal.commit(changes).await.map_err(Refused::internal)?;
-        let (name, address) = {
+        let (name, address, keyspace) = {
             let record = container.record.lock();
-            (record.name.clone(), record.address)
+            (record.name.clone(), record.address, record.keyspace.clone())
         };
-        let mut state = self.state.lock();
-        state.containers.remove(&id);
-        state.names.remove(&name);
-        state.addresses.release(address);
-        state.execs.retain(|exec, _| !execs.contains(exec));
-        Ok(())
+        let lost = {
+            let mut state = self.state.lock();
+            state.containers.remove(&id);
+            state.names.remove(&name);
+            state.addresses.release(address);
+            for exec in &execs {
+                state.execs.remove(exec);
+            }
+            keyspace.filter(|lost| {
+                !state.containers.values().any(|other| other.record.lock().keyspace.as_ref() == Some(lost))
+            })
+        };
+        match lost {
+            // The last member of a cluster's etcd is gone, and with it what it stored.
+            Some(keyspace) => self.workloads.forget(&keyspace).await.map_err(Refused::internal),
+            None => Ok(()),
+        }
     }
 
     /// `POST /containers/{id}/wait`: the exit code once it does not run.

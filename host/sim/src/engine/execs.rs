@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::containers::{Container, file_changes};
 use super::process::{Process, SimulatedNode};
 use super::record::ExecRecord;
-use super::{Engine, Refused, random_id};
+use super::{Change, Engine, Refused, random_id};
 use crate::shell::{self, Streams, Target};
 
+/// Execs that are remembered of a container.
+const KEPT: usize = 64;
 /// Exit code of what ended because its container did.
 const KILLED: i32 = 137;
 
@@ -46,11 +49,40 @@ impl Engine {
         if words(&config["Cmd"]).is_empty() {
             return Err(Refused::new(400, "No exec command specified"));
         }
-        let record = ExecRecord { id: random_id(), container: container.id(), config, running: false, exit_code: None };
-        self.journal.commit(vec![record.change()]).await.map_err(Refused::internal)?;
-        let id = record.id.clone();
-        self.state.lock().execs.insert(id.clone(), Exec::new(record));
+        let id = random_id();
+        let record = ExecRecord {
+            id: id.clone(),
+            container: container.id(),
+            created: Timestamp::now(),
+            config,
+            running: false,
+            exit_code: None,
+        };
+        let forgotten = self.surplus(&container);
+        let mut changes: Vec<Change> = forgotten.iter().map(|exec| Change::Remove(format!("exec/{exec}"))).collect();
+        changes.push(record.change());
+        self.journal.commit(changes).await.map_err(Refused::internal)?;
+        let mut state = self.state.lock();
+        for exec in &forgotten {
+            state.execs.remove(exec);
+        }
+        state.execs.insert(id.clone(), Exec::new(record));
+        container.execs.lock().push_back(id.clone());
         Ok(json!({ "Id": id }))
+    }
+
+    /// Takes the oldest execs off a container's list when there are too many; one that still runs stops the taking.
+    fn surplus(&self, container: &Container) -> Vec<String> {
+        let mut taken = Vec::new();
+        let mut execs = container.execs.lock();
+        while execs.len() >= KEPT {
+            let Some(oldest) = execs.front() else { break };
+            if self.exec(oldest).is_ok_and(|exec| exec.record.lock().running) {
+                break;
+            }
+            taken.extend(execs.pop_front());
+        }
+        taken
     }
 
     fn running(&self, container: &Container) -> Result<Arc<Process>, Refused> {
@@ -142,7 +174,7 @@ impl Engine {
     }
 
     /// Makes an exec's files and result durable, and then known.
-    async fn finish(&self, exec: &Exec, status: i32, mut changes: Vec<super::Change>) {
+    async fn finish(&self, exec: &Exec, status: i32, mut changes: Vec<Change>) {
         let mut ended = exec.record.lock().clone();
         ended.running = false;
         ended.exit_code = Some(status);

@@ -129,6 +129,10 @@ impl Engine {
         {
             let address = container.record.lock().address;
             kubelet.serving = Some(self.workloads.serve(id, &pod, IpAddr::V4(address)).await?);
+            let known = container.record.lock().keyspace.replace(pod.keyspace.clone()) == Some(pod.keyspace);
+            if !known {
+                self.keep(container).await.map_err(|refused| refused.message)?;
+            }
         }
         if kubelet.beating.is_none() && files.exists(paths::KUBELET) {
             let keyspace = keyspace_of_authority(&Kubeconfig::load(files, paths::KUBELET)?.authority)?;

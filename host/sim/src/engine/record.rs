@@ -56,6 +56,9 @@ pub struct ContainerRecord {
     pub finished: Option<Timestamp>,
     /// How it ended.
     pub exit_code: i32,
+    /// Keyspace of the cluster whose control plane it is a member of.
+    #[serde(default)]
+    pub keyspace: Option<String>,
     /// Its log's last lines.
     pub log: Vec<String>,
 }
@@ -89,6 +92,8 @@ pub struct ExecRecord {
     pub id: String,
     /// Container's id.
     pub container: String,
+    /// When it was created.
+    pub created: Timestamp,
     /// The request.
     pub config: Value,
     /// Whether it was started and has not ended.

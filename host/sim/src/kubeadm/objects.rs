@@ -76,7 +76,17 @@ pub(super) async fn grant(rest: &Rest) -> Result<(), String> {
         "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": { "name": "kubeadm:get-nodes" },
         "rules": [{ "apiGroups": [""], "resources": ["nodes"], "verbs": ["get"] }],
     });
+    // kube-apiserver itself makes this role when it starts; nothing else here would.
+    let cluster_admin = json!({
+        "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole",
+        "metadata": { "name": "cluster-admin", "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" } },
+        "rules": [
+            { "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] },
+            { "nonResourceURLs": ["*"], "verbs": ["*"] },
+        ],
+    });
     let objects = [
+        (cluster_roles.clone(), cluster_admin),
         (
             cluster_bindings.clone(),
             cluster_binding("kubeadm:cluster-admins", "cluster-admin", "kubeadm:cluster-admins"),

@@ -221,13 +221,31 @@ pub const INIT: &str =
     "kubeadm init --config /run/kubeadm/kubeadm.yaml  && echo success > /run/cluster-api/bootstrap-success.complete";
 pub const JOIN: &str = "kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml  && echo success > /run/cluster-api/bootstrap-success.complete";
 
-/// A cluster with a load balancer and one control-plane node, initialised; its endpoint.
+/// Images of a cluster's containers.
+pub struct Images {
+    pub node: String,
+    pub balancer: String,
+}
+
+impl Images {
+    /// As the quick start names them.
+    pub fn simulated() -> Images {
+        Images { node: format!("kindest/node:{VERSION}"), balancer: "kindest/haproxy:v20230606-42a2262b".to_owned() }
+    }
+}
+
+/// A simulated cluster with a load balancer and one control-plane node, initialised; its endpoint.
 pub async fn cluster(docker: &Docker, name: &str, certificates: &Certificates) -> String {
+    cluster_of(docker, name, certificates, &Images::simulated()).await
+}
+
+/// As [`cluster`], of other images.
+pub async fn cluster_of(docker: &Docker, name: &str, certificates: &Certificates, images: &Images) -> String {
     let (balancer, node) = (format!("{name}-lb"), format!("{name}-cp-1"));
-    create(docker, &balancer, "kindest/haproxy:v20230606-42a2262b").await;
+    create(docker, &balancer, &images.balancer).await;
     put(docker, &balancer, &[("/usr/local/etc/haproxy/haproxy.cfg", &balancer_config(&[]))]).await;
     let endpoint = format!("{}:6443", start(docker, &balancer).await);
-    create(docker, &node, &format!("kindest/node:{VERSION}")).await;
+    create(docker, &node, &images.node).await;
     let own = start(docker, &node).await;
     put(docker, &balancer, &[("/usr/local/etc/haproxy/haproxy.cfg", &balancer_config(&[(&node, &own)]))]).await;
     call(docker, Method::POST, &format!("/containers/{balancer}/kill?signal=HUP"), Value::Null).await;
