@@ -142,9 +142,12 @@ impl Executor {
         live: &mut Value,
         applied: &mut Applied,
     ) -> bool {
-        match writer.merge(&key.kind, &key.namespace, &key.name, subresource, patch).await {
+        let uid = meta::text(live, "uid");
+        // An object that took the name meanwhile has another uid, which the server refuses to change.
+        let mut patch = patch.clone();
+        patch["metadata"]["uid"] = Value::String(uid.to_owned());
+        match writer.merge(&key.kind, &key.namespace, &key.name, subresource, &patch).await {
             Ok(answer) => {
-                let uid = meta::text(live, "uid");
                 let mark = if meta::is_deleting(&answer) && meta::finalizers(&answer).next().is_none() {
                     Some(Mark::Gone(uid.into()))
                 } else {

@@ -208,6 +208,11 @@ impl Cache {
         }
     }
 
+    /// Whether cached objects of this kind are metadata only.
+    pub fn holds_metadata_only(&self, kind: &Kind) -> bool {
+        watch::metadata_only(kind)
+    }
+
     /// How many kinds are watched.
     pub fn watch_count(&self) -> usize {
         self.0.watches.read().len()
@@ -303,16 +308,13 @@ impl Cache {
                 Mark::Version(version) => watch.store().reached(*version),
                 Mark::Gone(uid) => watch.store().gone(scope_of(&one.kind, &one.namespace), &one.name, uid),
             };
-            loop {
-                let Some(receiver) = &mut waiting else { break };
-                match tokio::time::timeout(LAG_TIMEOUT, receiver).await {
-                    Ok(_) => break,
-                    Err(_) => {
-                        tracing::warn!(kind = %one.kind, namespace = one.namespace, name = one.name, mark = ?one.mark,
-                            "the watch lags behind a write, listing anew");
-                        watch.relist(&one.mark);
-                    }
+            while let Some(receiver) = &mut waiting {
+                if tokio::time::timeout(LAG_TIMEOUT, receiver).await.is_ok() {
+                    break;
                 }
+                tracing::warn!(kind = %one.kind, namespace = one.namespace, name = one.name, mark = ?one.mark,
+                    "the watch lags behind a write, listing anew");
+                watch.relist(&one.mark);
             }
         }
     }

@@ -58,7 +58,7 @@ fn forbidden_in_cluster(cluster: &Cluster) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
     use super::*;
 

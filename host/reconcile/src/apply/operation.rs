@@ -275,8 +275,11 @@ impl Writer<'_> {
         }
     }
 
-    /// The object as the cache has it, if it watches the kind already.
+    /// The whole object as the cache has it, if it watches the kind already.
     async fn held(&self, key: &Key) -> Option<Value> {
+        if self.cache.holds_metadata_only(&key.kind) {
+            return None;
+        }
         self.cache.known(&key.kind, &key.namespace, &key.name)?;
         let held = self.cache.get(&key.kind, &key.namespace, &key.name).await.ok()??;
         Some(Value::clone(&held))

@@ -50,10 +50,13 @@ pub fn crd_kind() -> Kind {
     WELL_KNOWN[3].clone()
 }
 
-/// The kinds that the server has told of, by group, version ("" = preferred) and kind.
+/// Group, version ("" = preferred) and kind.
+type Question = (String, String, String);
+
+/// The kinds that the server has told of.
 pub(super) struct Discovery {
     client: kube::Client,
-    known: Mutex<HashMap<(String, String, String), (Kind, Instant)>>,
+    known: Mutex<HashMap<Question, (Kind, Instant)>>,
     /// Since when a kind of a group is missed, and at which state of the CRDs.
     missed: Mutex<HashMap<(String, String), (u64, Instant)>>,
 }

@@ -26,6 +26,11 @@ use crate::kind::Kind;
 /// A server that takes the parameters of a streaming list for noise never ends it; after this time we list instead.
 const STREAMING_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Delays before asking again for a kind that is not served: shorter than the watcher's own, as its CRD may just be
+/// on its way, and a kind that nobody ever installs costs one request each time.
+const LEAST_UNSERVED: Duration = Duration::from_millis(200);
+const MOST_UNSERVED: Duration = Duration::from_secs(10);
+
 /// One kind's watch, running in its own task.
 pub(super) struct Watch {
     store: Arc<Store>,
@@ -110,7 +115,7 @@ impl Watch {
 }
 
 /// Secrets would keep key material in memory, CRDs megabytes of schemas.
-fn metadata_only(kind: &Kind) -> bool {
+pub(super) fn metadata_only(kind: &Kind) -> bool {
     kind.is("", "Secret") || kind.is("apiextensions.k8s.io", "CustomResourceDefinition")
 }
 
@@ -133,6 +138,7 @@ async fn follow<K>(
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut begin = Begin::Streaming;
+    let mut unserved = LEAST_UNSERVED;
     loop {
         let config = match begin {
             Begin::Streaming => watcher::Config::default().streaming_lists(),
@@ -181,14 +187,11 @@ async fn follow<K>(
                     *shared.problem.lock() = error.to_string();
                     // A kind that was served once is not taken for gone: a restarting server may say so for a
                     // moment, and a reconciler that sees no machines would make new ones.
-                    if is_unserved(&error) {
-                        progress.send_if_modified(|progress| {
-                            let first = *progress == Progress::Waiting;
-                            if first {
-                                *progress = Progress::Unserved;
-                            }
-                            first
-                        });
+                    if is_unserved(&error) && *progress.borrow() != Progress::Synced {
+                        progress.send_replace(Progress::Unserved);
+                        tokio::time::sleep(unserved).await;
+                        unserved = (unserved * 2).min(MOST_UNSERVED);
+                        break;
                     }
                     if begin == Begin::Streaming && !complete && refuses_streaming(&error) {
                         begin = Begin::Pages;

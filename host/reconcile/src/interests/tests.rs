@@ -82,7 +82,8 @@ fn a_change_wakes_those_who_saw_the_old_state_or_would_see_the_new() {
     world.pass("elsewhere", [world.listing(Some("other"), "color=blue")]);
     world.pass("all", [world.listing(None, "")]);
     let (blue, red, hidden) = (labels("color=blue,x=1"), labels("color=red"), labels("color=red,hidden=yes"));
-    let table: [(&str, Option<&[Label]>, Option<&[Label]>, &[&str]); 6] = [
+    type State<'a> = Option<&'a [Label]>;
+    let table: [(&str, State<'_>, State<'_>, &[&str]); 6] = [
         ("appears", None, Some(&blue), &["all", "any", "blue", "by-name"]),
         ("moves", Some(&blue), Some(&red), &["all", "any", "blue", "by-name", "red"]),
         ("hides", Some(&red), Some(&hidden), &["all", "any", "by-name", "red"]),

@@ -43,7 +43,7 @@ pub(super) struct Controller {
 
 /// How a pass ended.
 enum Ended {
-    Plan(Plan, Applied),
+    Plan(Box<(Plan, Applied)>),
     Failed(ReconcileError),
     Panicked,
 }
@@ -196,7 +196,7 @@ impl Controller {
                 // Only a completed pass has read all that its decision depends on.
                 self.shared.interests.finish(reading);
                 let applied = self.shared.executor.apply(&self.name, key, &object, &plan).await;
-                Ended::Plan(plan, applied)
+                Ended::Plan(Box::new((plan, applied)))
             }
             Ok(Err(error)) => Ended::Failed(error),
             Err(_) => Ended::Panicked,
@@ -212,7 +212,8 @@ impl Controller {
     async fn conclude(&self, key: &Key, ended: Ended, started: Instant) -> Outcome {
         let seconds = started.elapsed().as_secs_f64();
         let outcome = match ended {
-            Ended::Plan(plan, applied) => {
+            Ended::Plan(ended) => {
+                let (plan, applied) = *ended;
                 let outcome = self.outcome(&plan, &applied);
                 if !applied.results.is_empty() {
                     self.results.lock().insert(key.clone(), applied.results);
@@ -263,7 +264,8 @@ impl Controller {
                     ReconcileError::Read(_) => None,
                 }
             }
-            Ended::Plan(plan, applied) => {
+            Ended::Plan(ended) => {
+                let (plan, applied) = &**ended;
                 if let Some(error) = &applied.failure {
                     tracing::warn!(controller, %key, %error, "unable to write the object");
                     return Some(Event::warning("WriteFailed", error.to_string()));
