@@ -142,7 +142,19 @@ impl AotCache {
         if let Err(error) = written {
             tracing::warn!(folder = %self.path.display(), %error, "unable to keep a compiled component");
             self.remove(&draft);
+        } else {
+            self.remove_others(digest, &name);
         }
+    }
+
+    /// What other engines made of the same component; a process that has mapped it keeps it.
+    fn remove_others(&self, digest: &str, keep: &str) {
+        let Ok(entries) = self.dir.entries() else { return };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let prefix = format!("{digest}-");
+        names
+            .filter(|name| name.starts_with(&prefix) && name != keep && name.ends_with(".cwasm"))
+            .for_each(|name| self.remove(&name));
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {

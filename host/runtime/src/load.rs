@@ -75,7 +75,7 @@ pub enum LoadError {
     NoDescriptor,
     /// `describe()` failed.
     #[error(transparent)]
-    Describe(#[from] CallError),
+    Describe(Box<CallError>),
     /// `describe()` is not constant.
     #[error("describe() answered differently when it was called twice; it must return the same bytes every time")]
     NotConstant,
@@ -94,6 +94,12 @@ pub enum LoadError {
         /// What it speaks.
         found: String,
     },
+}
+
+impl From<CallError> for LoadError {
+    fn from(error: CallError) -> Self {
+        LoadError::Describe(Box::new(error))
+    }
 }
 
 pub(crate) async fn load(shared: &Arc<Shared>, bytes: &[u8], limits: Limits) -> Result<Provider, LoadError> {

@@ -78,10 +78,17 @@ impl GuestLog {
 
     /// The last that the guest wrote to stderr, in one line.
     pub(crate) fn stderr(&self) -> String {
+        self.flush();
+        self.lines.lock().tail.clone()
+    }
+
+    /// Logs what has no end of line yet.
+    fn flush(&self) {
         let mut lines = self.lines.lock();
-        let line = std::mem::take(&mut lines.partial[Stream::Stderr as usize]);
-        self.finish(&mut lines, Stream::Stderr, &line);
-        lines.tail.clone()
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let line = std::mem::take(&mut lines.partial[stream as usize]);
+            self.finish(&mut lines, stream, &line);
+        }
     }
 
     fn line(&self, lines: &mut Lines, level: Level, text: &str) {
@@ -99,6 +106,12 @@ impl GuestLog {
             },
         }
         lines.left -= 1;
+    }
+}
+
+impl Drop for GuestLog {
+    fn drop(&mut self) {
+        self.flush();
     }
 }
 

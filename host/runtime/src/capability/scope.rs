@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn reads_see_granted_kinds_in_the_own_namespace() {
-        let rows: [(&str, &str, Option<&str>, &[&str], bool); 7] = [
+        type Row = (&'static str, &'static str, Option<&'static str>, &'static [&'static str], bool);
+        let rows: [Row; 7] = [
             ("own namespace by default", "ConfigMap", None, &[], true),
             ("own namespace by name", "ConfigMap", Some("mine"), &[], true),
             ("another namespace", "ConfigMap", Some("other"), &[], false),

@@ -63,6 +63,20 @@ async fn a_damaged_or_exposed_file_is_compiled_anew() {
 }
 
 #[tokio::test]
+async fn what_another_engine_made_is_not_used_and_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("aot");
+    let file = load(&dir).await;
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let mut parts: Vec<&str> = name.split('-').collect();
+    parts[1] = "0123456789abcdef";
+    let foreign = dir.join(parts.join("-"));
+    fs::rename(&file, &foreign).unwrap();
+    assert_eq!(load(&dir).await, file);
+    assert!(!foreign.exists());
+}
+
+#[tokio::test]
 async fn a_link_out_of_the_folder_is_not_followed() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("aot");
