@@ -171,18 +171,17 @@ impl HttpClient {
             )));
         }
         let mut pools = self.pools.lock();
-        if let Some(at) = pools.iter().position(|(known, _)| known == trust) {
-            // The one in use goes to the end, so that the front is what was not used for longest.
-            let Some(entry) = pools.remove(at) else { return Err(bad_request("no pool".to_owned())) };
-            let pool = entry.1.clone();
-            pools.push_back(entry);
-            return Ok(pool);
-        }
-        if pools.len() >= POOLS {
-            pools.pop_front();
-        }
-        let pool = pool(Connector::new(Route::Origins(self.origins.clone()), tls::Wanted::guest(trust.clone())));
-        pools.push_back((trust.clone(), pool.clone()));
+        let known = pools.iter().position(|(known, _)| known == trust).and_then(|at| pools.remove(at));
+        let entry = known.unwrap_or_else(|| {
+            if pools.len() >= POOLS {
+                pools.pop_front();
+            }
+            let connector = Connector::new(Route::Origins(self.origins.clone()), tls::Wanted::guest(trust.clone()));
+            (trust.clone(), new_pool(connector))
+        });
+        let pool = entry.1.clone();
+        // To the end, so that the front is what was not used for longest.
+        pools.push_back(entry);
         Ok(pool)
     }
 
@@ -237,7 +236,7 @@ impl Endpoint {
             Target::Unix(path) => Route::Unix(path.clone()),
             Target::Url(_) => Route::Granted,
         };
-        Ok(Endpoint { granted: granted.clone(), target, headers, pool: pool(Connector::new(route, wanted)) })
+        Ok(Endpoint { granted: granted.clone(), target, headers, pool: new_pool(Connector::new(route, wanted)) })
     }
 
     fn check(&self, name: &str, method: &Method, uri: &Uri) -> Result<(), Refused> {
@@ -258,7 +257,7 @@ impl Endpoint {
     }
 }
 
-fn pool(connector: Connector) -> Pool {
+fn new_pool(connector: Connector) -> Pool {
     Client::builder(TokioExecutor::new())
         .pool_idle_timeout(IDLE_TIME)
         .pool_max_idle_per_host(IDLE_PER_HOST)
@@ -339,4 +338,51 @@ fn chain(error: &(dyn Error + 'static)) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn only_a_plain_url_of_the_endpoint_domain_names_an_endpoint() {
+        let rows = [
+            ("http://docker.endpoint/x", Some("docker")),
+            ("http://docker.endpoint", Some("docker")),
+            ("https://docker.endpoint/x", None),
+            ("http://docker.endpoint:80/x", None),
+            ("http://docker.endpoint.example.org/x", None),
+            ("http://endpoint/x", None),
+            ("/x", None),
+        ];
+        for (url, expected) in rows {
+            assert_eq!(endpoint_name(&url.parse().unwrap()), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_guest_cannot_set_headers_that_frame_the_message_or_name_the_host() {
+        let with = |name: &str| guest_headers(&[(name.to_owned(), "x".to_owned())]);
+        for name in ["Host", "connection", "Transfer-Encoding", "upgrade", "keep-alive", "te", "proxy-authorization"] {
+            assert_eq!(with(name).unwrap_err().refusal, Refusal::Invalid, "{name}");
+        }
+        assert_eq!(with("x-auth-token").unwrap().len(), 1);
+        assert!(with("content-length").unwrap().is_empty());
+        assert!(with("bad name").is_err());
+        assert!(guest_headers(&[("x".to_owned(), "a\r\nhost: b".to_owned())]).is_err());
+    }
+
+    #[test]
+    fn pools_are_shared_by_trust_and_bounded() {
+        let grants = Grants { origins: vec!["https://*".parse().unwrap()], ..Grants::default() };
+        let client = HttpClient::new(&grants, &Limits::default()).unwrap();
+        let uri: Uri = "https://example.org/".parse().unwrap();
+        for round in 0..3 * POOLS {
+            let trust = Trust::of([u8::try_from(round % (2 * POOLS)).unwrap(); 32]);
+            client.origin_pool(&uri, &trust).unwrap();
+            client.origin_pool(&uri, &trust).unwrap();
+        }
+        assert_eq!(client.pools.lock().len(), POOLS);
+    }
 }

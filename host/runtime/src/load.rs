@@ -259,25 +259,22 @@ fn exports(component: &Component, pre: &InstancePre<State>, engine: &Engine) -> 
         let path = format!("{PACKAGE}{interface}");
         names.iter().any(|name| name.split('@').next() == Some(path.as_str()))
     };
-    let find = |interface: &str| exported(interface).then_some(());
     if !exported("descriptor") {
         return Err(LoadError::NoDescriptor);
     }
+    let role = |interface: &str| exported(interface).then_some(pre);
     Ok(Exports {
         descriptor: descriptor::GuestIndices::new(pre).map_err(contract)?,
-        cluster: find("infrastructure-cluster")
-            .map(|()| infrastructure_cluster::GuestIndices::new(pre))
+        cluster: role("infrastructure-cluster")
+            .map(infrastructure_cluster::GuestIndices::new)
             .transpose()
             .map_err(contract)?,
-        machine: find("infrastructure-machine")
-            .map(|()| infrastructure_machine::GuestIndices::new(pre))
+        machine: role("infrastructure-machine")
+            .map(infrastructure_machine::GuestIndices::new)
             .transpose()
             .map_err(contract)?,
-        bootstrap: find("bootstrap").map(|()| bootstrap::GuestIndices::new(pre)).transpose().map_err(contract)?,
-        control_plane: find("control-plane")
-            .map(|()| control_plane::GuestIndices::new(pre))
-            .transpose()
-            .map_err(contract)?,
+        bootstrap: role("bootstrap").map(bootstrap::GuestIndices::new).transpose().map_err(contract)?,
+        control_plane: role("control-plane").map(control_plane::GuestIndices::new).transpose().map_err(contract)?,
     })
 }
 

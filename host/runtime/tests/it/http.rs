@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use capwasm_runtime::{Failure, Grants, Limits, NamedEndpoint, Rule};
+use capwasm_runtime::{ClientCertificate, Failure, Grants, Limits, NamedEndpoint, Rule};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -185,24 +185,37 @@ async fn a_wait_on_an_endpoint_with_its_own_limit_does_not_use_up_the_calls_wall
     }
 }
 
-#[tokio::test]
-async fn a_server_is_trusted_by_the_authority_that_the_guest_or_the_grant_gives() {
+type Authority = rcgen::CertifiedIssuer<'static, rcgen::KeyPair>;
+
+fn authority() -> Authority {
     let mut params = rcgen::CertificateParams::default();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let authority = rcgen::CertifiedIssuer::self_signed(params, rcgen::KeyPair::generate().unwrap()).unwrap();
+    rcgen::CertifiedIssuer::self_signed(params, rcgen::KeyPair::generate().unwrap()).unwrap()
+}
+
+fn signed(authority: &Authority, name: &str) -> (rcgen::Certificate, rcgen::KeyPair) {
     let key = rcgen::KeyPair::generate().unwrap();
-    let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-    let certificate = params.signed_by(&key, &authority).unwrap();
+    let params = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap();
+    (params.signed_by(&key, authority).unwrap(), key)
+}
+
+/// A TLS server; with `clients`, one that wants a client certificate of that authority.
+async fn tls(authority: &Authority, clients: Option<&Authority>) -> SocketAddr {
+    let (certificate, key) = signed(authority, "127.0.0.1");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.der().clone()],
-            rustls_pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
-        )
-        .unwrap();
+    let builder =
+        rustls::ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(clients) => {
+            let mut roots = rustls::RootCertStore::empty();
+            roots.add(clients.der().clone()).unwrap();
+            let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            builder.with_client_cert_verifier(verifier.build().unwrap())
+        }
+    };
+    let key = rustls_pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let mut config = builder.with_single_cert(vec![certificate.der().clone()], key).unwrap();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -214,6 +227,13 @@ async fn a_server_is_trusted_by_the_authority_that_the_guest_or_the_grant_gives(
             }
         }
     });
+    server
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_by_the_authority_that_the_guest_or_the_grant_gives() {
+    let authority = authority();
+    let server = tls(&authority, None).await;
 
     let bench = Bench::new(Limits::default()).await;
     let grants = || origins(&[format!("https://{server}")]);
@@ -228,4 +248,19 @@ async fn a_server_is_trusted_by_the_authority_that_the_guest_or_the_grant_gives(
 
     let granted = NamedEndpoint { ca: Some(authority.pem()), ..NamedEndpoint::url(format!("https://{server}")) };
     assert_eq!(body(&bench.seen(get("http://engine.endpoint/x"), endpoint(granted)).await)["path"], "/x");
+}
+
+#[tokio::test]
+async fn an_endpoint_presents_the_client_certificate_of_its_grant() {
+    let (server_authority, clients) = (authority(), authority());
+    let server = tls(&server_authority, Some(&clients)).await;
+    let bench = Bench::new(Limits::default()).await;
+    let anonymous =
+        NamedEndpoint { ca: Some(server_authority.pem()), ..NamedEndpoint::url(format!("https://{server}")) };
+    let seen = bench.seen(get("http://engine.endpoint/x"), endpoint(anonymous.clone())).await;
+    assert_eq!(seen["refused"], "Refusal::Unavailable", "{seen}");
+    let (certificate, key) = signed(&clients, "host");
+    let identity = ClientCertificate { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() };
+    let known = NamedEndpoint { client_certificate: Some(identity), ..anonymous };
+    assert_eq!(body(&bench.seen(get("http://engine.endpoint/x"), endpoint(known)).await)["path"], "/x");
 }
