@@ -3,6 +3,7 @@
 
 use std::{
     future::Future,
+    net::SocketAddr,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -13,7 +14,8 @@ use std::{
 use base64::Engine;
 use capwasm_apiserver::{Identity, Server, ServerConfig, Store, pki};
 use capwasm_reconcile::{
-    Cache, ClusterId, Interests, Key, Kind, Selector, Source, View, Workloads,
+    Action, Cache, ClusterId, Interests, Key, Kind, Manager, ManagerOptions, Metrics, Operation, Pass, Plan,
+    ReconcileError, Reconciler, Selector, Source, View, Workloads,
     cache::node_kind,
     interests::{ControllerId, Wake},
 };
@@ -27,6 +29,8 @@ struct WorkloadServer {
     kubeconfig: String,
     stop: CancellationToken,
     server: Server,
+    /// How many connections were ever made to it.
+    connections: Arc<AtomicUsize>,
     _keys: tempfile::TempDir,
 }
 
@@ -36,19 +40,37 @@ impl WorkloadServer {
         let pki = pki::ensure(keys.path(), &["127.0.0.1".to_owned()]).unwrap();
         let server = Server::start(Store::memory().unwrap(), ServerConfig::new(name)).await.unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let (address, connections) = counted(listener.local_addr().unwrap()).await;
         let stop = CancellationToken::new();
         let (serving, tls, token) = (server.clone(), pki.tls(), stop.clone());
         tokio::spawn(async move { serving.serve(listener, tls, token).await });
         let kubeconfig = pki.admin_kubeconfig(&format!("https://{address}")).unwrap();
         let client = server.client(Identity::admin("test"));
-        Self { client, kubeconfig, stop, server, _keys: keys }
+        Self { client, kubeconfig, stop, server, connections, _keys: keys }
     }
 
     async fn add_node(&self, name: &str) {
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
         send(&self.client, "POST", "/api/v1/nodes", Some(node)).await.unwrap();
     }
+}
+
+/// Forwards to `server`, and counts the connections.
+async fn counted(server: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, count) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let counter = count.clone();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            counter.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                if let Ok(mut far) = tokio::net::TcpStream::connect(server).await {
+                    let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                }
+            });
+        }
+    });
+    (address, count)
 }
 
 /// A management cluster, and one reader of connections.
@@ -199,6 +221,7 @@ async fn readers_are_woken_by_connection_nodes_rotation_and_loss() {
     assert_eq!(workload.cache().watch_count(), 1, "only nodes are watched");
     let probed = workload.last_probe();
     until("another probe", || async { workload.last_probe() > probed }).await;
+    assert_eq!(first.connections.load(Ordering::SeqCst), 1, "watch, reads and probes share one connection");
     world.set_kubeconfig(&second.kubeconfig).await;
     world.passes_until("the other server has no nodes", with_nodes(0)).await;
     second.stop.cancel();
@@ -229,5 +252,68 @@ async fn a_connection_ends_with_its_cluster_or_its_last_reader() {
     world.interests.unregister(world.reader);
     until("freed", || async { world.remote.count() == (0, 0) }).await;
     until("nothing is read for it", || async { world.interests.is_empty() }).await;
+    server.stop.cancel();
+}
+
+/// Puts one ConfigMap per Cluster into its workload cluster, when that can be reached.
+struct Installer(Remote);
+
+#[async_trait::async_trait]
+impl Reconciler for Installer {
+    fn name(&self) -> &str {
+        "installer"
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
+        let cluster = ClusterId::new(&pass.key.namespace, &pass.key.name);
+        let mut desired = Value::clone(&pass.object);
+        let mut plan = Plan::nothing();
+        match self.0.connect(pass.view, &cluster).await {
+            Ok(workload) => {
+                let nodes = workload.view(pass.view).list(&node_kind(), None, &Selector::everything()).await?;
+                desired["spec"]["nodes"] = json!(nodes.len());
+                let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"namespace": "kube-system", "name": "installed"}});
+                plan.operations.push(Operation::workload("install", &cluster, Action::Create(object)));
+            }
+            Err(error) => desired["spec"]["why"] = json!(error.reason),
+        }
+        Ok(Plan { desired: Some(desired), ..plan })
+    }
+}
+
+/// Plans write to workload clusters through the same connection, and nodes wake the keys that listed them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plans_reach_the_workload_cluster() {
+    let world = World::start().await;
+    let server = WorkloadServer::start("w").await;
+    let manager = Manager::new(
+        world.cache.clone(),
+        world.interests.clone(),
+        Arc::new(world.remote.clone()),
+        Arc::new(Metrics::unregistered()),
+        ManagerOptions::default(),
+    );
+    let stop = CancellationToken::new();
+    let running = tokio::spawn({
+        let (manager, stop) = (manager.clone(), stop.clone());
+        async move { manager.run(stop).await }
+    });
+    let clusters = world.cache.kind("cluster.x-k8s.io", "Cluster").await.unwrap();
+    manager.add(clusters, Arc::new(Installer(world.remote.clone())), 2);
+    world.add_cluster().await;
+    let spec = |field: &'static str| {
+        let client = world.client.clone();
+        async move { send(&client, "GET", &format!("{CLUSTERS}/c"), None).await.unwrap()["spec"][field].clone() }
+    };
+    until("no kubeconfig", || async { spec("why").await == "KubeconfigMissing" }).await;
+    world.set_kubeconfig(&server.kubeconfig).await;
+    until("connected", || async { spec("nodes").await == 0 }).await;
+    let installed = "/api/v1/namespaces/kube-system/configmaps/installed";
+    until("installed", || async { send(&server.client, "GET", installed, None).await.is_ok() }).await;
+    server.add_node("n").await;
+    until("the node is seen", || async { spec("nodes").await == 1 }).await;
+    stop.cancel();
+    tokio::time::timeout(Duration::from_secs(10), running).await.expect("drained").unwrap();
     server.stop.cancel();
 }

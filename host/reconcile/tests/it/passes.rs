@@ -7,6 +7,7 @@ use std::sync::{
 
 use capwasm_reconcile::{Action, Operation, Plan, Selector, Verdict, meta};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::support::{Closure, World, config, config_kind, configs, crd, until, widgets};
 
@@ -315,4 +316,30 @@ async fn a_replaced_reconciler_takes_over_and_a_stopped_one_rests() {
     handle.trigger_all();
     tokio::task::yield_now().await;
     assert_eq!(new.passes("w"), passes);
+}
+
+/// Shutdown lets a pass finish, writes its plan, and starts no other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shutdown_drains_what_runs() {
+    let world = World::start().await;
+    let (entered, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (told, awaited) = (entered.clone(), go.clone());
+    let closure = Closure::new(move |pass| {
+        let (told, awaited, desired) = (told.clone(), awaited.clone(), mark_ready(&pass.object));
+        Box::pin(async move {
+            told.notify_one();
+            awaited.notified().await;
+            Ok(Plan { wake_when_applied: true, ..Plan::desire(desired) })
+        })
+    });
+    world.add(closure.clone(), 1);
+    world.add_widget("w", json!({})).await;
+    world.add_widget("waits", json!({})).await;
+    entered.notified().await;
+    let running = world.shut_down();
+    go.notify_one();
+    running.await;
+    let ready = world.list(&widgets(None)).await.iter().filter(|widget| widget["status"]["ready"] == true).count();
+    assert_eq!(ready, 1);
+    assert_eq!(closure.passes("w") + closure.passes("waits"), 1);
 }

@@ -19,7 +19,7 @@ use futures::{StreamExt, TryStreamExt};
 use http_body_util::{BodyExt, StreamBody};
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -52,6 +52,7 @@ pub struct World {
     pub manager: Manager,
     pub widget: Kind,
     stop: CancellationToken,
+    running: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Drop for World {
@@ -71,11 +72,12 @@ impl World {
         let metrics = Arc::new(Metrics::unregistered());
         let manager = Manager::new(cache.clone(), interests.clone(), Arc::new(NoWorkloads), metrics, options);
         let stop = CancellationToken::new();
-        tokio::spawn({
+        let running = tokio::spawn({
             let (manager, stop) = (manager.clone(), stop.clone());
             async move { manager.run(stop).await }
         });
-        let world = Self { client, tap, cache, interests, manager, widget: widget(), stop };
+        let world =
+            Self { client, tap, cache, interests, manager, widget: widget(), stop, running: Mutex::new(Some(running)) };
         world.put("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd("widgets", "Widget")).await;
         let list = "/apis/test.capwasm.dev/v1/widgets";
         until("the kind is served", || async { world.try_send("GET", list, None).await.is_ok() }).await;
@@ -84,6 +86,13 @@ impl World {
 
     pub fn add(&self, reconciler: Closure, concurrency: usize) -> ControllerHandle {
         self.manager.add(self.widget.clone(), Arc::new(reconciler), concurrency)
+    }
+
+    /// Shuts the manager down; the answer waits until it is.
+    pub fn shut_down(&self) -> impl Future<Output = ()> + use<> {
+        self.stop.cancel();
+        let running = self.running.lock().unwrap().take().unwrap();
+        async move { running.await.unwrap() }
     }
 
     pub async fn try_send(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value, kube::Error> {
