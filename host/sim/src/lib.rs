@@ -91,6 +91,7 @@ pub enum SimError {
 pub async fn run(options: SimOptions, shutdown: CancellationToken) -> Result<(), SimError> {
     // Both TLS back ends may be linked in; the first choice stays.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    raise_file_limit();
     std::fs::create_dir_all(&options.data_dir).map_err(|error| SimError::Directory(options.data_dir.clone(), error))?;
     // First of all: the lock of this database guards the whole directory.
     let engine_path = options.data_dir.join("engine.redb");
@@ -138,6 +139,16 @@ pub async fn run(options: SimOptions, shutdown: CancellationToken) -> Result<(),
         tracing::debug!(%error, "unable to remove the socket");
     }
     Ok(())
+}
+
+/// Allows as many open files as the system does: every cluster has two listeners, and every client a connection or two.
+fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "unable to raise the limit of open files");
+    }
 }
 
 /// Says whether another process has the directory's database open, before anything else is touched.

@@ -13,6 +13,9 @@ const TABLE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("engine");
 /// The engine's own state is all in memory: the page cache serves commits only.
 const CACHE: usize = 2 << 20;
 
+/// A key and its value.
+pub type Entry = (String, Vec<u8>);
+
 /// One change of what is kept.
 pub enum Change {
     /// Sets a key.
@@ -49,7 +52,7 @@ impl Journal {
     ///
     /// # Errors
     /// When it is in use or broken.
-    pub fn open(path: &Path) -> Result<(Journal, Vec<(String, Vec<u8>)>), JournalError> {
+    pub fn open(path: &Path) -> Result<(Journal, Vec<Entry>), JournalError> {
         let broken = |error: redb::Error| JournalError::Database(error.to_string());
         let database = match Database::builder().set_cache_size(CACHE).create(path) {
             Err(redb::DatabaseError::DatabaseAlreadyOpen) => return Err(JournalError::InUse),
