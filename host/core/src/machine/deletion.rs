@@ -77,16 +77,23 @@ fn hooks(observed: &Observed, prefix: &str) -> Vec<String> {
     observed.machine.metadata.annotations.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
 }
 
-/// `None` when the Node is drained or need not be.
-fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
-    let observed = decision.observed;
+/// Whether the Node is to be drained, as far as that can be said without looking at its Pods.
+pub(super) fn drains(observed: &Observed, departure: &Departure) -> bool {
     let infrastructure_goes = observed.infrastructure.found().is_none_or(|(object, _)| json::is_deleting(object));
     let excluded = observed.machine.metadata.annotations.contains_key(annotations::EXCLUDE_NODE_DRAINING);
     let started = observed.machine.status.deletion.node_drain_start_time.as_deref();
     let limit = observed.machine.spec.deletion.node_drain_timeout_seconds;
-    if infrastructure_goes || excluded || expired(started, limit, observed.now) {
+    node_goes(observed, departure) && !infrastructure_goes && !excluded && !expired(started, limit, observed.now)
+}
+
+/// `None` when the Node is drained or need not be.
+fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
+    let observed = decision.observed;
+    if !drains(observed, departure) {
         return None;
     }
+    let started = observed.machine.status.deletion.node_drain_start_time.as_deref();
+    let limit = observed.machine.spec.deletion.node_drain_timeout_seconds;
     let start = ["status", "deletion", "nodeDrainStartTime"];
     let node = match &observed.node {
         NodeSight::Found(node) => node,
@@ -122,7 +129,12 @@ fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
     let unreachable = json::items(node, "/status/conditions")
         .iter()
         .any(|one| json::text(one, "/type") == Some("Ready") && json::text(one, "/status") == Some("Unknown"));
-    let drain = drain::sort(departure.pods.iter().map(AsRef::as_ref), unreachable);
+    let Some(pods) = &departure.pods else {
+        decision.draft.set_once(&start, observed.now);
+        decision.wake_after(DRAIN_INTERVAL);
+        return Some(Stage::Waiting(reason::DRAINING_NODE, "The Pods of the Node could not be listed".to_owned()));
+    };
+    let drain = drain::sort(pods.iter().map(AsRef::as_ref), unreachable);
     if drain.is_done() {
         return None;
     }

@@ -24,6 +24,7 @@ pub(super) fn all(decision: &mut Decision<'_>) -> Vec<Condition> {
             .to_vec()
     };
     match &observed.node {
+        NodeSight::ClusterGoes => Vec::new(),
         NodeSight::NoInfrastructure => both(
             Status::Unknown,
             reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,

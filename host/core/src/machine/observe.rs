@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use capwasm_api::kinds::{self as typed, ContractReference, Machine};
-use capwasm_api::names::{CORE_GROUP, annotations, labels};
+use capwasm_api::names::{CORE_GROUP, labels};
 use capwasm_api::{contract, json};
 use capwasm_reconcile::{CacheError, ClusterId, Pass, ReconcileError, Results, Selector};
 use capwasm_remote::{Remote, Workload};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::deletion;
 use crate::external::{self, External};
 use crate::kinds;
 
@@ -36,6 +37,8 @@ pub(super) struct Observed {
 /// What is seen of the Node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NodeSight {
+    /// The whole cluster goes: its API server may be gone any moment, and nobody needs to know more about the Node.
+    ClusterGoes,
     /// The cluster's infrastructure is not there yet.
     NoInfrastructure,
     /// The control plane was never reachable.
@@ -59,8 +62,8 @@ pub(super) struct Departure {
     pub(super) externally_managed: bool,
     /// Control-plane Machines that are not being deleted.
     pub(super) control_plane_machines: usize,
-    /// Pods on the Node.
-    pub(super) pods: Vec<Arc<Value>>,
+    /// Pods on the Node, looked for only when it is to be drained; `None` when they could not be listed.
+    pub(super) pods: Option<Vec<Arc<Value>>>,
 }
 
 impl Observed {
@@ -139,6 +142,10 @@ async fn see_node(remote: &Remote, pass: &Pass<'_>, observed: &mut Observed) -> 
         let cluster = observed.cluster.as_deref();
         cluster.and_then(|cluster| json::flag(cluster, &format!("/status/initialization/{name}"))) == Some(true)
     };
+    if observed.cluster.as_deref().is_some_and(json::is_deleting) {
+        observed.node = NodeSight::ClusterGoes;
+        return Ok(None);
+    }
     if !flag("infrastructureProvisioned") {
         return Ok(None);
     }
@@ -157,26 +164,37 @@ async fn see_node(remote: &Remote, pass: &Pass<'_>, observed: &mut Observed) -> 
             return Ok(None);
         }
     };
-    let nodes = workload.view(pass.view);
-    let is_it = |node: &Arc<Value>| json::text(node, "/spec/providerID") == Some(&provider_id);
-    // The Node that was matched before is looked at alone, so that other Nodes do not wake this Machine.
-    if let Some(known) = &observed.machine.status.node_ref
-        && let Some(node) = nodes.get(&kinds::node(), "", &known.name).await?.filter(is_it)
-    {
-        observed.node = NodeSight::Found(node);
-        return Ok(Some(workload));
-    }
-    let all = nodes.list(&kinds::node(), None, &Selector::everything()).await?;
-    observed.node = match all.into_iter().find(is_it) {
-        Some(node) => NodeSight::Found(node),
-        None => NodeSight::Absent(provider_id),
+    observed.node = match find_node(&workload, pass, observed, &provider_id).await {
+        Ok(Some(node)) => NodeSight::Found(node),
+        Ok(None) => NodeSight::Absent(provider_id),
+        // The watch of Nodes is not there yet: its first list, or the end of the connection, wakes the Machine.
+        Err(error) if error.is_unavailable() => NodeSight::Disconnected("NodesNotListed"),
+        Err(error) => return Err(error),
     };
     Ok(Some(workload))
 }
 
+async fn find_node(
+    workload: &Workload,
+    pass: &Pass<'_>,
+    observed: &Observed,
+    provider_id: &str,
+) -> Result<Option<Arc<Value>>, CacheError> {
+    let nodes = workload.view(pass.view);
+    let is_it = |node: &Arc<Value>| json::text(node, "/spec/providerID") == Some(provider_id);
+    // The Node that was matched before is looked at alone, so that other Nodes do not wake this Machine.
+    if let Some(known) = &observed.machine.status.node_ref
+        && let Some(node) = nodes.get(&kinds::node(), "", &known.name).await?.filter(is_it)
+    {
+        return Ok(Some(node));
+    }
+    let all = nodes.list(&kinds::node(), None, &Selector::everything()).await?;
+    Ok(all.into_iter().find(is_it))
+}
+
 async fn departure(pass: &Pass<'_>, observed: &Observed, workload: Option<&Workload>) -> Result<Departure, CacheError> {
     let namespace = pass.key.namespace.as_str();
-    let mut departure = Departure::default();
+    let mut departure = Departure { pods: Some(Vec::new()), ..Departure::default() };
     let reference = observed.cluster.as_deref().and_then(|cluster| cluster.pointer("/spec/controlPlaneRef"));
     let reference: Option<ContractReference> = reference.and_then(|value| serde_json::from_value(value.clone()).ok());
     if let Some(reference) = reference
@@ -190,16 +208,19 @@ async fn departure(pass: &Pass<'_>, observed: &Observed, workload: Option<&Workl
     let machines = pass.view.list(&kinds::machine(), Some(namespace), &selector).await?;
     departure.control_plane_machines = machines.iter().filter(|machine| !json::is_deleting(machine)).count();
     if let (Some(workload), NodeSight::Found(node)) = (workload, &observed.node)
-        && !observed.machine.metadata.annotations.contains_key(annotations::EXCLUDE_NODE_DRAINING)
+        && deletion::drains(observed, &departure)
     {
         departure.pods = match workload.view(pass.view).list(&kinds::pod(), None, &Selector::everything()).await {
-            Ok(pods) => {
-                pods.into_iter().filter(|pod| json::text(pod, "/spec/nodeName") == Some(json::name(node))).collect()
-            }
+            Ok(pods) => Some(on_node(pods, json::name(node))),
             // An API server without Pods has none to drain.
-            Err(CacheError::UnknownKind { .. }) => Vec::new(),
-            Err(error) => return Err(error),
+            Err(CacheError::UnknownKind { .. }) => Some(Vec::new()),
+            Err(_) => None,
         };
     }
     Ok(departure)
+}
+
+fn on_node(mut pods: Vec<Arc<Value>>, node: &str) -> Vec<Arc<Value>> {
+    pods.retain(|pod| json::text(pod, "/spec/nodeName") == Some(node));
+    pods
 }

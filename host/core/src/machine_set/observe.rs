@@ -6,7 +6,7 @@ use capwasm_api::defaults;
 use capwasm_api::kinds::{self as typed, ContractReference, MachineSet};
 use capwasm_api::names::{annotations, labels};
 use capwasm_api::{json, selector};
-use capwasm_reconcile::{Pass, ReconcileError, Selector, View};
+use capwasm_reconcile::{CacheError, Pass, ReconcileError, Selector, View};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -99,7 +99,11 @@ pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError>
 async fn untaken(view: &View, namespace: &str, template: &Value, uid: &str) -> Result<Vec<Arc<Value>>, ReconcileError> {
     let Some(kind) = json::kind(template).strip_suffix("Template") else { return Ok(Vec::new()) };
     let api_version = json::text(template, "/apiVersion").unwrap_or_default();
-    let kind = view.kind_at(api_version, kind).await?;
+    let kind = match view.kind_at(api_version, kind).await {
+        Ok(kind) => kind,
+        Err(CacheError::UnknownKind { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
     let owned = view.list(&kind, Some(namespace), &Selector::owned_by(uid)).await?;
     Ok(owned.into_iter().filter(|clone| json::annotation(clone, annotations::CLONED_FROM_NAME).is_some()).collect())
 }

@@ -34,7 +34,11 @@ pub(in crate::machine) fn observed(object: Value) -> Observed {
         node: NodeSight::Unidentified,
         set: None,
         deployment: None,
-        departure: deleting.then(|| Departure { control_plane_machines: 1, ..Departure::default() }),
+        departure: deleting.then(|| Departure {
+            control_plane_machines: 1,
+            pods: Some(vec![]),
+            ..Departure::default()
+        }),
     }
 }
 

@@ -42,7 +42,7 @@ fn stage(plan: &Plan) -> Option<String> {
 fn a_machine_goes_step_by_step() {
     let mut observed = departing();
     let pod = Arc::new(json!({"metadata": {"name": "p", "namespace": "d"}}));
-    observed.departure.as_mut().unwrap().pods = vec![pod];
+    observed.departure.as_mut().unwrap().pods = Some(vec![pod]);
 
     let plan = decide(&observed);
     assert_eq!((keys(&plan), stage(&plan).as_deref()), (vec!["cordon"], Some("DrainingNode")));
@@ -56,7 +56,7 @@ fn a_machine_goes_step_by_step() {
         (vec!["evict d/p"], Some("DrainingNode"), Some(DRAIN_INTERVAL))
     );
 
-    observed.departure.as_mut().unwrap().pods = vec![];
+    observed.departure.as_mut().unwrap().pods = Some(vec![]);
     let mut attached = node();
     attached["spec"]["unschedulable"] = json!(true);
     attached["status"]["volumesAttached"] = json!([{"name": "v"}]);
@@ -131,7 +131,8 @@ fn a_node_is_left_alone_when_nobody_could_be_asked_or_the_cluster_goes() {
 fn a_drain_ends_with_its_limit() {
     let mut observed = departing();
     observed.node = cordoned();
-    observed.departure.as_mut().unwrap().pods = vec![Arc::new(json!({"metadata": {"name": "p", "namespace": "d"}}))];
+    observed.departure.as_mut().unwrap().pods =
+        Some(vec![Arc::new(json!({"metadata": {"name": "p", "namespace": "d"}}))]);
     observed.machine.spec.deletion.node_drain_timeout_seconds = Some(60);
     for (started, expected) in [("2026-01-01T00:09:30Z", "evict d/p"), ("2026-01-01T00:08:59Z", "delete Infra m")] {
         observed.machine.status.deletion.node_drain_start_time = Some(started.to_owned());
@@ -144,7 +145,7 @@ fn a_pod_that_was_refused_comes_last() {
     let mut observed = departing();
     observed.node = cordoned();
     let pod = |name: &str| Arc::new(json!({"metadata": {"name": name, "namespace": "d"}}));
-    observed.departure.as_mut().unwrap().pods = vec![pod("a"), pod("b")];
+    observed.departure.as_mut().unwrap().pods = Some(vec![pod("a"), pod("b")]);
     observed.results = vec![(
         "evict d/a".into(),
         Err(OperationError { kind: ErrorKind::Limit, reason: "TooManyRequests".into(), message: String::new() }),
@@ -164,5 +165,17 @@ fn without_a_connection_the_node_is_waited_for_until_the_limit() {
         (stage(&plan).as_deref(), plan.release.len(), plan.wake_after),
         (Some("DeletingNode"), 0, None),
         "0 waits for ever"
+    );
+}
+
+#[test]
+fn pods_that_could_not_be_listed_are_tried_again() {
+    let mut observed = departing();
+    observed.node = cordoned();
+    observed.departure.as_mut().unwrap().pods = None;
+    let plan = decide(&observed);
+    assert_eq!(
+        (keys(&plan), stage(&plan).as_deref(), plan.wake_after),
+        (vec![], Some("DrainingNode"), Some(DRAIN_INTERVAL))
     );
 }
