@@ -1,2 +1,143 @@
-//! capwasm
-fn main() {}
+//! The `capwasm` binary: arguments and wiring, nothing else.
+
+mod apiserver;
+mod bundle;
+mod describe;
+mod diagnostics;
+mod embedded;
+mod engine;
+mod files;
+mod generate;
+mod get;
+mod host;
+mod kubeconfig;
+mod leadership;
+mod logging;
+mod output;
+mod provider;
+mod quickstart;
+mod run;
+mod signals;
+mod sim;
+mod tree;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Cluster API in one binary, with providers as sandboxed WebAssembly components.
+#[derive(Parser)]
+#[command(name = "capwasm", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(flatten)]
+    logging: logging::Options,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Provision a sample cluster with everything in this process, and show it.
+    Quickstart(quickstart::Options),
+    /// Run a management cluster: API server, core and providers, durable, in the foreground.
+    Up(up::Options),
+    /// Run core and providers against an existing Kubernetes API server.
+    Run(run::Options),
+    /// Run the embedded Kubernetes API server alone.
+    Apiserver(apiserver::Options),
+    /// Run the simulated container engine alone.
+    Sim(sim::Options),
+    /// Show an object and everything that belongs to it.
+    #[command(subcommand)]
+    Describe(Describe),
+    /// Print something of a workload cluster.
+    #[command(subcommand)]
+    Get(Get),
+    /// Write manifests.
+    #[command(subcommand)]
+    Generate(Generate),
+    /// Look at providers.
+    #[command(subcommand)]
+    Provider(provider::Command),
+    /// Print the CustomResourceDefinitions that a host installs, as YAML.
+    Crds(bundle::CrdsOptions),
+    /// Print a completion script.
+    Completion(Completion),
+}
+
+#[derive(Subcommand)]
+enum Describe {
+    /// A Cluster with its infrastructure, control plane and machines, as a tree with conditions.
+    Cluster(describe::Options),
+}
+
+#[derive(Subcommand)]
+enum Get {
+    /// The admin kubeconfig of a workload cluster.
+    Kubeconfig(get::Options),
+}
+
+#[derive(Subcommand)]
+enum Generate {
+    /// A cluster on Docker, with kubeadm.
+    Cluster(generate::Options),
+}
+
+#[derive(Args)]
+struct Completion {
+    /// For which shell.
+    shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+#[test]
+fn every_command_has_a_consistent_help() {
+    Arguments::command().debug_assert();
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    arguments.logging.start(matches!(arguments.command, Command::Quickstart(_)));
+    // One crypto provider for every TLS connection of the process; an error only says that there is one already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: unable to start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(dispatch(arguments.command));
+    // A call of a provider or a blocking read may still run; nobody waits for it any more.
+    runtime.shutdown_background();
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Quickstart(options) => return quickstart::run(options).await,
+        Command::Up(options) => up::run(options).await?,
+        Command::Run(options) => run::run(options).await?,
+        Command::Apiserver(options) => apiserver::run(options).await?,
+        Command::Sim(options) => sim::run(options).await?,
+        Command::Describe(Describe::Cluster(options)) => describe::run(options).await?,
+        Command::Get(Get::Kubeconfig(options)) => get::run(options).await?,
+        Command::Generate(Generate::Cluster(options)) => print!("{}", generate::cluster(&options)),
+        Command::Provider(command) => provider::run(command).await?,
+        Command::Crds(options) => bundle::print_crds(options).await?,
+        Command::Completion(Completion { shell }) => {
+            clap_complete::generate(shell, &mut Arguments::command(), "capwasm", &mut std::io::stdout());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

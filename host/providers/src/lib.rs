@@ -20,4 +20,5 @@ mod schema;
 pub mod wasm_provider;
 mod write_back;
 
+pub use crd::of_provider as crds;
 pub use loader::{Loader, ProviderFiles};

@@ -62,7 +62,7 @@ enum Progress {
     /// It serves.
     Serving(Arc<Provider>),
     /// CRDs have to be written or served first.
-    Installing(Arc<Provider>, Vec<Operation>),
+    Installing(Vec<Operation>),
     /// It cannot.
     Refused(Refusal),
 }
@@ -111,7 +111,7 @@ impl Loader {
             }
         }
         if waits || !operations.is_empty() {
-            return Ok(Progress::Installing(provider, operations));
+            return Ok(Progress::Installing(operations));
         }
         if let Err(error) = self.serve(pass, name, &spec, &provider, &installed).await? {
             return refused("InvalidGrants", error);
@@ -142,7 +142,7 @@ impl Loader {
             return Ok(Ok(()));
         }
         let grants = Arc::new(spec.grants.clone());
-        let http = match HttpClient::new(grants.clone()) {
+        let http = match HttpClient::new(&grants, &spec.limits) {
             Ok(http) => Arc::new(http),
             Err(error) => return Ok(Err(chain(&error))),
         };
@@ -212,7 +212,7 @@ impl Reconciler for Loader {
                 }
                 Condition::new("Ready", true, "Serving")
             }
-            Progress::Installing(..) => Condition::new("Ready", self.serves(name), "InstallingCRDs"),
+            Progress::Installing(_) => Condition::new("Ready", self.serves(name), "InstallingCRDs"),
             Progress::Refused(refusal) => {
                 let kept = if self.serves(name) { "; the previous generation serves" } else { "" };
                 Condition::new("Ready", self.serves(name), refusal.reason).message(format!("{}{kept}", refusal.message))
@@ -222,7 +222,7 @@ impl Reconciler for Loader {
         json::set(&mut desired, &["status", "observedGeneration"], pass.object.pointer("/metadata/generation").cloned().unwrap_or_default());
         match progress {
             Progress::Serving(_) => json::set(&mut desired, &["status", "missingGrants"], Value::Null),
-            Progress::Installing(_, operations) => {
+            Progress::Installing(operations) => {
                 plan.operations = operations;
                 plan.wake_when_applied = true;
                 plan.verdict = Verdict::Waiting;

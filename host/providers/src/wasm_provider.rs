@@ -30,7 +30,7 @@ pub struct Spec {
     #[serde(default)]
     pub limits: Limits,
     /// Handed to the provider with every call.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Value>,
 }
 

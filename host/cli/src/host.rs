@@ -1,0 +1,126 @@
+//! The host: core reconcilers and providers over one client, whatever API server is behind it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use capwasm_providers::{Loader, ProviderFiles, wasm_provider};
+use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
+use capwasm_remote::Remote;
+use capwasm_runtime::{NamedEndpoint, Runtime, RuntimeOptions};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
+use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::bundle;
+
+mod install;
+
+/// How long providers may take until they serve.
+const PROVIDERS_READY: Duration = Duration::from_secs(120);
+
+/// What the host runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder with components.
+    pub provider_dir: PathBuf,
+    /// Folder of compiled components.
+    pub aot_dir: Option<PathBuf>,
+    /// Named endpoints that bundled providers are granted.
+    pub endpoints: Vec<(String, NamedEndpoint)>,
+    /// Configuration of bundled providers, by name.
+    pub configurations: Vec<(String, Value)>,
+    /// Whether the core reconcilers run.
+    pub core: bool,
+}
+
+/// A running host.
+pub struct Host {
+    /// What it measures.
+    pub registry: Arc<Mutex<Registry>>,
+    running: JoinHandle<()>,
+    shutdown: CancellationToken,
+}
+
+/// Installs CRDs, starts controllers and bundled providers, and returns once all of them serve.
+pub async fn start(client: kube::Client, options: &Options) -> Result<Host> {
+    for crd in bundle::crds()? {
+        if options.core || crd.pointer("/spec/group").and_then(Value::as_str) == Some(wasm_provider::GROUP) {
+            install::crd(&client, &crd).await?;
+        }
+    }
+    let mut registry = Registry::default();
+    let metrics = Arc::new(Metrics::register(&mut registry));
+    let interests = Arc::new(Interests::default());
+    let cache = Cache::new(client.clone(), Source::Management, interests.clone());
+    let remote = Remote::new(cache.clone(), interests.clone());
+    let manager = Manager::new(cache.clone(), interests, Arc::new(remote.clone()), metrics, ManagerOptions::default());
+    let shutdown = CancellationToken::new();
+    if options.core {
+        for controller in capwasm_core::controllers(remote.clone()) {
+            manager.add(controller.kind, controller.reconciler, controller.concurrency);
+        }
+    }
+    let runtime = Runtime::new(RuntimeOptions { aot_dir: options.aot_dir.clone(), ..RuntimeOptions::default() }).context("unable to start the WebAssembly runtime")?;
+    let files = ProviderFiles::open(&options.provider_dir)?;
+    let bundled = bundled(&client, &runtime, &files, options).await?;
+    let kind = cache.kind_at(wasm_provider::API_VERSION, wasm_provider::KIND).await?;
+    manager.add(kind, Arc::new(Loader::new(runtime, manager.clone(), remote, files)), 4);
+    let running = tokio::spawn({
+        let (manager, shutdown) = (manager.clone(), shutdown.clone());
+        async move { manager.run(shutdown).await }
+    });
+    let host = Host { registry: Arc::new(Mutex::new(registry)), running, shutdown };
+    for name in bundled {
+        serving(&client, &name).await?;
+    }
+    Ok(host)
+}
+
+impl Host {
+    /// Lets running passes finish, then stops.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        if let Err(error) = self.running.await {
+            tracing::error!(%error, "the controllers panicked");
+        }
+    }
+}
+
+/// WasmProviders of the files that the project ships; returns their names. Other files in the folder are left to the
+/// WasmProviders that a user writes: nothing is granted to them by being there.
+async fn bundled(client: &kube::Client, runtime: &Runtime, files: &ProviderFiles, options: &Options) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for name in bundle::BUNDLED {
+        let file = format!("{name}.wasm");
+        if !files.names()?.contains(&file) {
+            bail!("provider {file} is not in {}: run `cargo xtask build`, or give --provider-dir", options.provider_dir.display());
+        }
+        let provider = runtime.load(&files.read(&file).await?, capwasm_runtime::Limits::default()).await.with_context(|| format!("unable to load {file}"))?;
+        let configuration = options.configurations.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone());
+        let object = wasm_provider::bundled(provider.descriptor(), &file, &options.endpoints, configuration)?;
+        install::wasm_provider(client, &object).await?;
+        names.push(name.to_owned());
+    }
+    Ok(names)
+}
+
+async fn serving(client: &kube::Client, name: &str) -> Result<()> {
+    let gvk = GroupVersionKind::gvk(wasm_provider::GROUP, "v1alpha1", wasm_provider::KIND);
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
+    let is_serving = |object: Option<&DynamicObject>| object.is_some_and(|object| capwasm_api::conditions::is_true(&serde_json::json!({"status": object.data.get("status")}), "Ready"));
+    let waited = tokio::time::timeout(PROVIDERS_READY, kube::runtime::wait::await_condition(api.clone(), name, is_serving)).await;
+    if let Ok(Ok(_)) = waited {
+        return Ok(());
+    }
+    let object = api.get_opt(name).await?;
+    let ready = object.and_then(|object| capwasm_api::conditions::get(&serde_json::json!({"status": object.data.get("status")}), "Ready"));
+    match ready {
+        Some(ready) => bail!("provider {name} does not serve: {}: {}", ready.reason, ready.message),
+        None => bail!("provider {name} does not serve, and nothing says why"),
+    }
+}

@@ -1,0 +1,32 @@
+//! `-o json|yaml` beside what people read.
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+/// The `-o` option.
+#[derive(Args, Clone, Copy)]
+pub struct Output {
+    /// Print for programs instead of people.
+    #[arg(short, long, value_enum)]
+    output: Option<Form>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Form {
+    Json,
+    Yaml,
+}
+
+impl Output {
+    /// Prints `value` for programs, or what `people` makes of it.
+    pub fn print<T: Serialize>(self, value: &T, people: impl FnOnce(&T) -> String) -> Result<()> {
+        let text = match self.output {
+            Some(Form::Json) => format!("{}\n", serde_json::to_string_pretty(value)?),
+            Some(Form::Yaml) => serde_saphyr::to_string(value)?,
+            None => people(value),
+        };
+        print!("{text}");
+        Ok(())
+    }
+}

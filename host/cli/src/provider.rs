@@ -1,0 +1,149 @@
+//! `capwasm provider`: what a component is, and what runs.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use capwasm_api::descriptor::Wants;
+use capwasm_providers::wasm_provider;
+use capwasm_runtime::{Limits, Runtime, RuntimeOptions};
+use clap::{Args, Subcommand};
+use comfy_table::Table;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::kubeconfig::Connection;
+use crate::output::Output;
+
+/// Subcommands of `capwasm provider`.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Roles, contract version, kinds, wanted capabilities and size of a component.
+    Inspect(Inspect),
+    /// The providers of a running host.
+    List(List),
+}
+
+/// Options of `capwasm provider inspect`.
+#[derive(Args)]
+pub struct Inspect {
+    /// The component.
+    file: PathBuf,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Options of `capwasm provider list`.
+#[derive(Args)]
+pub struct List {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Runs a subcommand.
+pub async fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Inspect(options) => inspect(options).await,
+        Command::List(options) => list(options).await,
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Inspected {
+    name: String,
+    version: String,
+    contract: String,
+    digest: String,
+    size_bytes: usize,
+    kinds: Vec<Value>,
+    wants: Wants,
+}
+
+async fn inspect(options: Inspect) -> Result<()> {
+    let bytes = std::fs::read(&options.file).with_context(|| format!("unable to read {}", options.file.display()))?;
+    let runtime = Runtime::new(RuntimeOptions::default())?;
+    let provider = runtime.load(&bytes, Limits::default()).await.with_context(|| format!("{} is not a provider", options.file.display()))?;
+    let descriptor = provider.descriptor();
+    let inspected = Inspected {
+        name: descriptor.name.clone(),
+        version: descriptor.version.clone(),
+        contract: descriptor.contract.clone(),
+        digest: provider.digest().to_owned(),
+        size_bytes: provider.size(),
+        kinds: descriptor
+            .kinds
+            .iter()
+            .map(|kind| serde_json::json!({"group": kind.group, "kind": kind.kind, "version": kind.version, "role": kind.role}))
+            .collect(),
+        wants: descriptor.wants.clone(),
+    };
+    options.output.print(&inspected, people)
+}
+
+fn people(provider: &Inspected) -> String {
+    let mut text = format!(
+        "{} {} (contract {})\ndigest  {}\nsize    {:.2} MB\nkinds\n",
+        provider.name,
+        provider.version,
+        provider.contract,
+        provider.digest,
+        provider.size_bytes as f64 / 1e6
+    );
+    let part = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    for kind in &provider.kinds {
+        text += &format!("  {:32} {:24} {}/{}\n", part(kind, "kind"), part(kind, "role"), part(kind, "group"), part(kind, "version"));
+    }
+    text += "wants\n";
+    let wants = &provider.wants;
+    let kinds = |list: &[capwasm_api::descriptor::KindPattern]| {
+        list.iter().map(|kind| if kind.group.is_empty() { kind.kind.clone() } else { format!("{}.{}", kind.kind, kind.group) }).collect()
+    };
+    let lists: [(&str, Vec<String>); 7] = [
+        ("endpoints", wants.endpoints.clone()),
+        ("origins", wants.origins.clone()),
+        ("reads", kinds(&wants.reads)),
+        ("writes", kinds(&wants.writes)),
+        ("workload reads", kinds(&wants.workload_reads)),
+        ("workload writes", kinds(&wants.workload_writes)),
+        ("secrets", wants.secrets.clone()),
+    ];
+    for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
+        text += &format!("  {name:16} {}\n", list.join(", "));
+    }
+    if wants.pki {
+        text += "  keys and certificates\n";
+    }
+    text
+}
+
+async fn list(options: List) -> Result<()> {
+    let client = options.connection.client().await?;
+    let gvk = GroupVersionKind::gvk(wasm_provider::GROUP, "v1alpha1", wasm_provider::KIND);
+    let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&gvk));
+    let found = api.list(&ListParams::default()).await.context("unable to list WasmProviders: does capwasm run on this cluster?")?;
+    let objects: Vec<Value> = found.items.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
+    options.output.print(&objects, |objects| table(objects))
+}
+
+fn table(objects: &[Value]) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_header(["NAME", "VERSION", "DIGEST", "READY", "REASON", "KINDS"]);
+    for object in objects {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
+        let ready = capwasm_api::conditions::get(object, "Ready");
+        let kinds: Vec<_> = capwasm_api::json::items(object, "/status/kinds").iter().map(capwasm_api::json::kind).collect();
+        let digest = text("/status/digest");
+        table.add_row([
+            text("/metadata/name"),
+            text("/status/version"),
+            digest.get(..19).unwrap_or(&digest).to_owned(),
+            ready.as_ref().map_or("-", |ready| ready.status.as_str()).to_owned(),
+            ready.map_or_else(String::new, |ready| if ready.message.is_empty() { ready.reason } else { format!("{}: {}", ready.reason, ready.message) }),
+            kinds.join(","),
+        ]);
+    }
+    format!("{table}\n")
+}

@@ -1,0 +1,186 @@
+//! `capwasm quickstart`: from nothing to a provisioned cluster in one process, and back.
+
+mod progress;
+mod sample;
+mod verify;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use jiff::Timestamp;
+
+use self::progress::Progress;
+use crate::engine::{self, Engine, Machines};
+use crate::generate;
+use crate::up::{self, Up};
+use crate::{describe, embedded, files, get, host, signals, tree};
+
+/// Options of `capwasm quickstart`.
+#[derive(Args)]
+pub struct Options {
+    /// Name of the sample cluster.
+    #[arg(default_value = "quick")]
+    name: String,
+    #[command(flatten)]
+    engine: engine::Options,
+    /// Kubernetes version of the machines.
+    #[arg(long, default_value = "v1.34.0")]
+    kubernetes_version: String,
+    /// Control-plane machines.
+    #[arg(long, default_value_t = 1)]
+    control_plane_machine_count: u32,
+    /// Worker machines.
+    #[arg(long, default_value_t = 2)]
+    worker_machine_count: u32,
+    /// Leave everything running until Ctrl-C.
+    #[arg(long)]
+    keep: bool,
+    /// Folder with components. Default: `plugins` beside the binary.
+    #[arg(long)]
+    provider_dir: Option<PathBuf>,
+    /// Folder for everything; kept afterwards. Default: a temporary one.
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
+    /// Seconds until giving up. Default: 180, with kindest/node images 1200.
+    #[arg(long)]
+    timeout: Option<u64>,
+}
+
+/// Where the sample cluster stands.
+const NAMESPACE: &str = "default";
+
+/// Provisions, shows, and tears down.
+pub async fn run(options: Options) -> Result<ExitCode> {
+    let started = Instant::now();
+    let shutdown = signals::shutdown()?;
+    let temporary = match &options.data_dir {
+        Some(_) => None,
+        None => Some(tempfile::Builder::new().prefix("capwasm-").tempdir().context("unable to make a temporary folder")?),
+    };
+    let folder = match (&options.data_dir, &temporary) {
+        (Some(folder), _) => folder.clone(),
+        (None, Some(temporary)) => temporary.path().to_owned(),
+        (None, None) => bail!("no data folder"),
+    };
+    let progress = Progress::new();
+    let up = tokio::select! {
+        up = start(&options, &folder, &progress) => up?,
+        () = shutdown.cancelled() => bail!("interrupted"),
+    };
+    progress.say(&format!("management cluster ready after {:.1?} on {}; machines: {}", started.elapsed(), up.server.url, up.engine.describe()));
+    let limit = options.timeout.unwrap_or(if up.engine.machines == Machines::Kind { 1200 } else { 180 });
+    let provisioned = tokio::select! {
+        result = tokio::time::timeout(Duration::from_secs(limit), provision(&options, &up, &folder, &progress)) => match result {
+            Ok(result) => result,
+            Err(_) => Err(anyhow::anyhow!("the cluster is not there after {limit} s")),
+        },
+        () = shutdown.cancelled() => Err(anyhow::anyhow!("interrupted")),
+    };
+    progress.finish();
+    let code = match provisioned {
+        Ok(workload) => {
+            show(&options, &up, &workload, started).await?;
+            if options.keep {
+                println!("Running until Ctrl-C.");
+                shutdown.cancelled().await;
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            if let Ok(tree) = describe::collect(&up.server.client, NAMESPACE, &options.name).await {
+                eprintln!("{}", tree::render(&tree, true, Timestamp::now()));
+            }
+            ExitCode::FAILURE
+        }
+    };
+    tear_down(&options, up).await?;
+    Ok(code)
+}
+
+async fn start(options: &Options, folder: &Path, progress: &Progress) -> Result<Up> {
+    let provider_dir = crate::bundle::provider_dir(options.provider_dir.clone())?;
+    embedded::private_folder(folder)?;
+    progress.say("starting: container engine, API server, providers");
+    let engine =
+        engine::start_for(&options.engine, folder, &options.kubernetes_version, &mut |text| progress.say(&text)).await?;
+    let simulator = engine.simulator;
+    let started = manage(provider_dir, folder, engine).await;
+    if let (Err(_), Some(process)) = (&started, simulator) {
+        engine::stop_simulator(process)?;
+    }
+    started
+}
+
+/// API server and host on an engine that answers.
+async fn manage(provider_dir: PathBuf, folder: &Path, engine: Engine) -> Result<Up> {
+    let server = embedded::start(&embedded::Options {
+        data_dir: folder.to_owned(),
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        kubeconfig: Some(folder.join("management.kubeconfig")),
+    })
+    .await?;
+    match host::start(server.client.clone(), &up::host_options(provider_dir, folder, &engine)).await {
+        Ok(host) => Ok(Up { server, host, engine }),
+        Err(error) => {
+            server.stop().await?;
+            Err(error)
+        }
+    }
+}
+
+/// Applies the sample and waits until it is what the exit code promises. Returns where the workload kubeconfig is.
+async fn provision(options: &Options, up: &Up, folder: &Path, progress: &Progress) -> Result<PathBuf> {
+    let client = &up.server.client;
+    sample::apply(client, &manifests(options, up)).await?;
+    progress.say(&format!("applied Cluster {}, a control plane of {} and {} workers", options.name, options.control_plane_machine_count, options.worker_machine_count));
+    let machines = options.control_plane_machine_count + options.worker_machine_count;
+    verify::provisioned(client, NAMESPACE, &options.name, machines, progress).await?;
+    let kubeconfig = get::kubeconfig(client.clone(), NAMESPACE, &options.name).await?;
+    verify::nodes(&kubeconfig, machines).await?;
+    let path = folder.join(format!("{}.kubeconfig", options.name));
+    files::write_private(&path, &kubeconfig)?;
+    Ok(path)
+}
+
+/// The sample.
+fn manifests(options: &Options, up: &Up) -> String {
+    generate::cluster(&generate::Options {
+        name: options.name.clone(),
+        namespace: NAMESPACE.to_owned(),
+        kubernetes_version: options.kubernetes_version.clone(),
+        control_plane_machine_count: options.control_plane_machine_count,
+        worker_machine_count: options.worker_machine_count,
+        // kindest/node ships a CNI; simulated nodes are Ready without one.
+        post_init_command: (up.engine.machines == Machines::Kind).then(|| sample::INSTALL_CNI.to_owned()),
+    })
+}
+
+async fn show(options: &Options, up: &Up, workload: &Path, started: Instant) -> Result<()> {
+    let tree = describe::collect(&up.server.client, NAMESPACE, &options.name).await?;
+    println!("\n{}", tree::render(&tree, false, Timestamp::now()));
+    println!("Cluster {} is provisioned and available after {:.1?}; machines: {}.", options.name, started.elapsed(), up.engine.describe());
+    if options.keep {
+        println!("  kubectl --kubeconfig {} get clusters,machines", up.server.kubeconfig.display());
+        println!("  kubectl --kubeconfig {} get nodes", workload.display());
+    } else {
+        println!("Everything is torn down again now. To look around, run it with --keep: it prints kubeconfigs for kubectl.");
+    }
+    Ok(())
+}
+
+/// Deletes the sample, waits until nothing is left of it, and stops everything that was started.
+async fn tear_down(options: &Options, up: Up) -> Result<()> {
+    eprintln!("deleting cluster {}", options.name);
+    let deleted = tokio::time::timeout(Duration::from_secs(120), sample::delete(&up.server.client, &manifests(options, &up))).await;
+    let simulator = up.engine.simulator;
+    up::stop(up).await?;
+    if let Some(process) = simulator {
+        engine::stop_simulator(process)?;
+    }
+    deleted.context("the cluster is not gone after 120 s; look for its containers")?
+}

@@ -1,0 +1,70 @@
+//! `capwasm run`: the host against any Kubernetes API server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args;
+
+use crate::kubeconfig::Connection;
+use crate::{bundle, diagnostics, engine, host, leadership, signals, up};
+
+/// Options of `capwasm run`.
+#[derive(Args)]
+pub struct Options {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    engine: engine::Options,
+    /// Run the core reconcilers. `--core=false` runs providers beside Cluster API's own core.
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
+    core: bool,
+    /// Namespace of the Lease that keeps a second host out.
+    #[arg(long, default_value = "kube-system")]
+    lease_namespace: String,
+    /// Folder with components. Default: `plugins` beside the binary.
+    #[arg(long)]
+    provider_dir: Option<PathBuf>,
+    /// Folder for compiled components and the simulated engine.
+    #[arg(long, default_value = "/var/lib/capwasm")]
+    data_dir: PathBuf,
+    /// Serve /metrics, /healthz and /readyz here, without TLS.
+    #[arg(long, default_value = "127.0.0.1:9440")]
+    diagnostics: SocketAddr,
+}
+
+/// Runs until SIGINT or SIGTERM, or until the Lease is lost.
+pub async fn run(options: Options) -> Result<()> {
+    let shutdown = signals::shutdown()?;
+    let provider_dir = bundle::provider_dir(options.provider_dir)?;
+    let client = options.connection.client().await?;
+    if options.core {
+        leadership::refuse_beside_upstream(&client).await?;
+    }
+    let identity = format!("{}_{}", hostname(), std::process::id());
+    let mut held = tokio::select! {
+        held = leadership::acquire(&client, &options.lease_namespace, &identity) => held?,
+        () = shutdown.cancelled() => return Ok(()),
+    };
+    crate::embedded::private_folder(&options.data_dir)?;
+    let engine = engine::start(&options.engine, &options.data_dir).await?;
+    let host_options = host::Options { core: options.core, ..up::host_options(provider_dir, &options.data_dir, &engine) };
+    let host = host::start(client, &host_options).await?;
+    let served = diagnostics::serve(options.diagnostics, host.registry.clone(), shutdown.clone()).await?;
+    println!("capwasm runs (core: {}, machines: {})", options.core, engine.describe());
+    let lost = tokio::select! {
+        () = shutdown.cancelled() => false,
+        _ = held.wait_for(|held| !*held) => true,
+    };
+    shutdown.cancel();
+    host.stop().await;
+    served.await?;
+    if lost {
+        bail!("the Lease was lost: another host takes over");
+    }
+    Ok(())
+}
+
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "capwasm".to_owned(), |name| name.trim().to_owned())
+}

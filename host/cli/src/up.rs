@@ -1,0 +1,88 @@
+//! `capwasm up`: a management cluster in one process.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::engine::{self, Engine};
+use crate::{bundle, diagnostics, embedded, host, signals};
+
+/// Options of `capwasm up`.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    #[command(flatten)]
+    pub server: embedded::Options,
+    #[command(flatten)]
+    pub engine: engine::Options,
+    /// Folder with components. Default: `plugins` beside the binary.
+    #[arg(long)]
+    pub provider_dir: Option<PathBuf>,
+    /// Serve /metrics, /healthz and /readyz of the host here, without TLS.
+    #[arg(long)]
+    pub diagnostics: Option<SocketAddr>,
+}
+
+/// A management cluster that runs.
+pub struct Up {
+    /// Its API server.
+    pub server: embedded::Embedded,
+    /// Its controllers.
+    pub host: host::Host,
+    /// What its machines run on.
+    pub engine: Engine,
+}
+
+/// Runs until SIGINT or SIGTERM.
+pub async fn run(options: Options) -> Result<()> {
+    let shutdown = signals::shutdown()?;
+    let up = tokio::select! {
+        up = start(&options) => up?,
+        () = shutdown.cancelled() => return Ok(()),
+    };
+    let served = match options.diagnostics {
+        Some(address) => Some(diagnostics::serve(address, up.host.registry.clone(), shutdown.clone()).await?),
+        None => None,
+    };
+    println!("capwasm is ready on {} (kubeconfig: {}, machines: {})", up.server.url, up.server.kubeconfig.display(), up.engine.describe());
+    shutdown.cancelled().await;
+    stop(up).await?;
+    if let Some(served) = served {
+        served.await?;
+    }
+    Ok(())
+}
+
+/// Starts server, engine and host; returns when all of them serve.
+pub async fn start(options: &Options) -> Result<Up> {
+    let provider_dir = bundle::provider_dir(options.provider_dir.clone())?;
+    embedded::private_folder(&options.server.data_dir)?;
+    let engine = engine::start(&options.engine, &options.server.data_dir).await?;
+    let server = embedded::start(&options.server).await?;
+    let host = host::start(server.client.clone(), &host_options(provider_dir, &options.server.data_dir, &engine)).await;
+    match host {
+        Ok(host) => Ok(Up { server, host, engine }),
+        Err(error) => {
+            server.stop().await?;
+            Err(error)
+        }
+    }
+}
+
+/// The host of an embedded server on an engine.
+pub fn host_options(provider_dir: PathBuf, data_dir: &Path, engine: &Engine) -> host::Options {
+    host::Options {
+        provider_dir,
+        aot_dir: Some(data_dir.join("aot")),
+        endpoints: vec![("docker".to_owned(), engine.endpoint())],
+        configurations: vec![("docker-infra".to_owned(), engine.configuration())],
+        core: true,
+    }
+}
+
+/// Stops the host before its server. The engine goes on: its machines outlive the host.
+pub async fn stop(up: Up) -> Result<()> {
+    up.host.stop().await;
+    up.server.stop().await
+}
