@@ -44,8 +44,7 @@ struct Builder {
 impl Builder {
     /// The schema of a kind: the message and its type.
     fn resource(&mut self, message: &'static Message) -> Schema {
-        let mut properties =
-            vec![(Box::from("apiVersion"), scalar(Type::String)), (Box::from("kind"), scalar(Type::String))];
+        let mut properties = type_meta();
         let mut required = Vec::new();
         self.fields(message, &mut properties, &mut required);
         let mut schema = object(properties, required);
@@ -64,6 +63,9 @@ impl Builder {
         }
         self.open.push(address);
         let (mut properties, mut required) = (Vec::new(), Vec::new());
+        if is_kind(message) {
+            properties = type_meta();
+        }
         self.fields(message, &mut properties, &mut required);
         self.open.pop();
         let mut schema = object(properties, required);
@@ -163,6 +165,15 @@ impl Builder {
             Wire::Of(message) => self.message(message),
         }
     }
+}
+
+/// Whether objects inside others may name their type, as claims in a StatefulSet do.
+fn is_kind(message: &'static Message) -> bool {
+    std::ptr::eq(message, &meta::DELETE_OPTIONS) || kinds().iter().any(|row| std::ptr::eq(message, row.message()))
+}
+
+fn type_meta() -> Vec<(Box<str>, Arc<Schema>)> {
+    vec![(Box::from("apiVersion"), scalar(Type::String)), (Box::from("kind"), scalar(Type::String))]
 }
 
 fn typed(ty: Type) -> Schema {

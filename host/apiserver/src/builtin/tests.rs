@@ -76,3 +76,96 @@ fn a_crd_keeps_schemas_of_any_depth() {
     assert_eq!(prune(schema, &mut crd), Vec::<String>::new());
     assert_eq!(crd, before);
 }
+
+#[test]
+fn what_real_manifests_contain_is_accepted() {
+    let table = [
+        (
+            "a claim that names its type",
+            "apps",
+            "StatefulSet",
+            json!({"spec": {"selector": {}, "volumeClaimTemplates": [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"}}]}}),
+        ),
+        (
+            "a variable twice",
+            "",
+            "Pod",
+            json!({"spec": {"containers": [{"name": "a", "env": [{"name": "x", "value": "1"}, {"name": "x", "value": "2"}]}]}}),
+        ),
+        (
+            "a quantity as a number",
+            "",
+            "Pod",
+            json!({"spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": 2, "memory": "1Gi"}}}]}}),
+        ),
+        (
+            "null for nothing",
+            "",
+            "Service",
+            json!({"metadata": {"creationTimestamp": null}, "spec": {"ports": null, "selector": null}, "status": {"loadBalancer": {}}}),
+        ),
+        (
+            "a port by name or number",
+            "",
+            "Service",
+            json!({"spec": {"ports": [{"port": 80, "targetPort": "http"}, {"port": 81, "targetPort": 8081}]}}),
+        ),
+        (
+            "a role without rules",
+            "rbac.authorization.k8s.io",
+            "ClusterRole",
+            json!({"metadata": {"name": "a"}, "rules": null}),
+        ),
+        (
+            "a binding without group",
+            "rbac.authorization.k8s.io",
+            "RoleBinding",
+            json!({"roleRef": {"kind": "Role", "name": "a"}, "subjects": [{"kind": "ServiceAccount", "name": "a"}]}),
+        ),
+    ];
+    for (name, group, kind, mut object) in table {
+        let schema = schema_of(group, "v1", kind).unwrap();
+        assert_eq!(prune(schema, &mut object), Vec::<String>::new(), "{name}");
+        default(schema, &mut object);
+        assert_eq!(validate(schema, &object, None), [], "{name}");
+    }
+}
+
+#[test]
+fn what_no_server_takes_is_refused() {
+    let table = [
+        (
+            "a container without a name",
+            "",
+            "Pod",
+            json!({"spec": {"containers": [{"image": "x"}]}}),
+            "spec.containers[0].name: Required value",
+        ),
+        (
+            "a deployment without selector",
+            "apps",
+            "Deployment",
+            json!({"spec": {"replicas": 1}}),
+            "spec.selector: Required value",
+        ),
+        (
+            "data that is not base64",
+            "",
+            "Secret",
+            json!({"data": {"a": "!"}}),
+            "data.a: Invalid value: \"!\": data.a in body must be of type byte: \"!\"",
+        ),
+        (
+            "labels that are numbers",
+            "",
+            "ConfigMap",
+            json!({"metadata": {"labels": {"a": 1}}}),
+            "metadata.labels.a: Invalid value: \"integer\": metadata.labels.a in body must be of type string: \"integer\"",
+        ),
+    ];
+    for (name, group, kind, object, expected) in table {
+        let schema = schema_of(group, "v1", kind).unwrap();
+        let errors: Vec<String> = validate(schema, &object, None).iter().map(ToString::to_string).collect();
+        assert_eq!(errors, [expected], "{name}");
+    }
+}

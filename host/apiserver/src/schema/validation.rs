@@ -61,7 +61,10 @@ pub(super) fn node(schema: &Schema, new: &Value, old: Option<&Value>, path: &Pat
     match new {
         Value::Object(fields) => object(schema, fields, old, path, errors),
         Value::Array(items) => {
-            lists::check(schema, items, path, errors);
+            // Built-in kinds tolerate repeated items, such as variables of a container.
+            if !schema.typed {
+                lists::check(schema, items, path, errors);
+            }
             if let Some(item_schema) = schema.items.as_deref() {
                 let continuation = Continuation::new(schema, old);
                 for (index, item) in items.iter().enumerate() {
@@ -96,7 +99,8 @@ fn object(
     for (name, value) in fields {
         let old = old.and_then(|old| old.get(name));
         let path = path.field(name);
-        if schema.resource && name == "metadata" {
+        // Built-in kinds declare it like any other field.
+        if schema.resource && !schema.typed && name == "metadata" {
             node(builtin::object_meta(), value, old, &path, errors);
         }
         if let Some(child) = schema.child(name) {
