@@ -79,6 +79,8 @@ impl View {
         namespace: Option<&str>,
         selector: &Selector,
     ) -> Result<Vec<Arc<Value>>, CacheError> {
+        // As the cache takes it: a namespace means nothing to cluster-scoped kinds, and an empty one means all.
+        let namespace = namespace.filter(|namespace| kind.namespaced && !namespace.is_empty());
         if self.cache.watches(kind) {
             self.remember(Interest::Listing {
                 source: self.cache.source().clone(),

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use capwasm_reconcile::{Action, Operation, Plan, Selector, Verdict, meta};
+use capwasm_reconcile::{Action, Operation, Plan, Selector, Verdict, cache::node_kind, meta};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -232,6 +232,30 @@ async fn reads_of_what_is_not_there_wake_when_it_comes() {
     world.add_config("unrelated", json!({"labels": {"team": "c"}})).await;
     world.cache.synced(&config_kind()).await.unwrap();
     assert_eq!(closure.passes("w"), passes, "what was not read wakes nobody");
+}
+
+/// A namespace in a read of a cluster-scoped kind is ignored, by the read and by what wakes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_of_cluster_scoped_kinds_wake_whatever_namespace_was_given() {
+    let world = World::start().await;
+    world.add(
+        Closure::new(|pass| {
+            Box::pin(async move {
+                let nodes = pass.view.list(&node_kind(), Some("default"), &Selector::everything()).await?;
+                let one = pass.view.get(&node_kind(), "default", "n").await?;
+                let mut desired = Value::clone(&pass.object);
+                desired["status"] = json!({"nodes": nodes.len(), "one": one.is_some()});
+                Ok(Plan::desire(desired))
+            })
+        }),
+        1,
+    );
+    world.add_widget("w", json!({})).await;
+    for (nodes, name) in [(0, "m"), (1, "n"), (2, "o")] {
+        let expected = json!({"nodes": nodes, "one": nodes == 2});
+        until("the nodes", || async { world.get_widget("w").await.unwrap()["status"] == expected }).await;
+        world.put("/api/v1/nodes", json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})).await;
+    }
 }
 
 /// Groups exclude over controllers, and the concurrency is a limit.
