@@ -72,3 +72,17 @@ async fn one_watch_serves_a_kind_and_unknown_kinds_are_told_apart() {
     let listed = world.cache.list(&gadget, None, &Selector::everything()).await;
     assert!(matches!(listed, Err(CacheError::UnknownKind { .. })), "{listed:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_without_streaming_lists_are_listed_in_pages() {
+    let world = World::start().await;
+    world.tap.refuse_streaming_lists();
+    world.add_config("before", json!({})).await;
+    let count = || async {
+        let listed = world.cache.list(&config_kind(), Some("default"), &Selector::everything()).await.unwrap();
+        listed.len()
+    };
+    assert_eq!(count().await, 1);
+    world.add_config("after", json!({})).await;
+    until("the watch delivers", || async { count().await == 2 }).await;
+}

@@ -61,6 +61,23 @@ async fn a_delayed_watch_never_makes_a_second_create() {
     assert_eq!(world.tap.writes().iter().filter(|write| write.starts_with("POST")).count(), 1);
 }
 
+/// The names are new in each try, so only knowing what happened to the first can prevent a second.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_create_whose_answer_is_lost_is_not_repeated() {
+    let world = World::start().await;
+    world.cache.synced(&config_kind()).await.unwrap();
+    world.tap.hold(Some("configmaps"));
+    world.tap.lose_the_next_answer();
+    let creator = creator();
+    world.add(creator.clone(), 1);
+    world.add_widget("w", json!({})).await;
+    until("the create", || async { world.list(configs()).await.len() == 1 }).await;
+    world.patch_widget("w", json!({"metadata": {"labels": {"a": "b"}}})).await;
+    world.tap.hold(None);
+    until("another pass", || async { creator.passes("w") > 1 }).await;
+    assert_eq!(world.list(configs()).await.len(), 1);
+}
+
 /// A watch that stays silent is replaced by a consistent list, so the key goes on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_that_is_lost_after_a_write_does_not_block_the_key() {

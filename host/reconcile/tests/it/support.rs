@@ -4,7 +4,10 @@ use std::{
     collections::HashMap,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -29,12 +32,24 @@ pub struct Tap {
     writes: Arc<Mutex<Vec<String>>>,
     /// Watches of the collection with this plural deliver nothing.
     held: watch::Sender<Option<&'static str>>,
+    /// Streaming lists are refused, as servers without them do.
+    old_server: Arc<AtomicBool>,
+    /// The next create is carried out, and its answer lost.
+    lossy: Arc<AtomicBool>,
 }
 
 impl Tap {
     /// Method and path of every write so far, Events aside.
     pub fn writes(&self) -> Vec<String> {
         self.writes.lock().unwrap().clone()
+    }
+
+    pub fn refuse_streaming_lists(&self) {
+        self.old_server.store(true, Ordering::SeqCst);
+    }
+
+    pub fn lose_the_next_answer(&self) {
+        self.lossy.store(true, Ordering::SeqCst);
     }
 
     pub fn hold(&self, plural: Option<&'static str>) {
@@ -65,7 +80,12 @@ impl World {
     pub async fn start() -> Self {
         let server = Server::start(Store::memory().unwrap(), ServerConfig::new("management")).await.unwrap();
         let client = server.client(Identity::admin("test"));
-        let tap = Tap { writes: Arc::default(), held: watch::Sender::new(None) };
+        let tap = Tap {
+            writes: Arc::default(),
+            held: watch::Sender::new(None),
+            old_server: Arc::default(),
+            lossy: Arc::default(),
+        };
         let interests = Interests::new();
         let cache = Cache::new(tapped(&server, &tap), Source::Management, interests.clone());
         let options = ManagerOptions { drain: Duration::from_secs(5), ..ManagerOptions::default() };
@@ -232,7 +252,17 @@ fn tapped(server: &Server, tap: &Tap) -> kube::Client {
             if method != http::Method::GET && !uri.contains("/events") {
                 tap.writes.lock().unwrap().push(format!("{method} {}", request.uri().path()));
             }
+            if uri.contains("sendInitialEvents") && tap.old_server.load(Ordering::SeqCst) {
+                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid",
+                    "message": "sendInitialEvents is forbidden", "code": 422});
+                let status = Ok(http_body::Frame::data(Bytes::from(status.to_string())));
+                let body = StreamBody::new(futures::stream::iter([status]).boxed());
+                return Ok(http::Response::builder().status(422).body(body)?);
+            }
             let answer = service.oneshot(request).await?;
+            if method == http::Method::POST && tap.lossy.swap(false, Ordering::SeqCst) {
+                return Err("connection lost".into());
+            }
             let is_watch = uri.contains("watch=true");
             let held = tap.held.subscribe();
             Ok::<_, tower::BoxError>(answer.map(|body| {
@@ -246,7 +276,7 @@ fn tapped(server: &Server, tap: &Tap) -> kube::Client {
                         chunk.map(http_body::Frame::data)
                     }
                 });
-                StreamBody::new(Box::pin(chunks))
+                StreamBody::new(chunks.boxed())
             }))
         }
     });
