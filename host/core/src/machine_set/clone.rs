@@ -41,7 +41,7 @@ pub(super) fn clone(template: &Value, set: &Value, name: &str, machine: &Value) 
     let wrong =
         || Unusable::NotATemplate { kind: json::kind(template).to_owned(), name: json::name(template).to_owned() };
     let kind = json::kind(template).strip_suffix("Template").ok_or_else(wrong)?;
-    let spec = template.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({}));
+    let spec = template.pointer("/spec/template/spec").filter(|spec| spec.as_object().is_some_and(|spec| !spec.is_empty()));
     let mut labels = map(template, "/spec/template/metadata/labels");
     labels.extend(map(machine, "/metadata/labels"));
     let mut notes = map(template, "/spec/template/metadata/annotations");
@@ -52,7 +52,7 @@ pub(super) fn clone(template: &Value, set: &Value, name: &str, machine: &Value) 
         annotations::CLONED_FROM_GROUP_KIND.to_owned(),
         format!("{}.{}", json::kind(template), json::group(template)).into(),
     );
-    Ok(json!({
+    let mut clone = json!({
         "apiVersion": json::text(template, "/apiVersion").unwrap_or_default(),
         "kind": kind,
         "metadata": {
@@ -62,8 +62,12 @@ pub(super) fn clone(template: &Value, set: &Value, name: &str, machine: &Value) 
             "annotations": notes,
             "ownerReferences": [ownership::reference(set, false)],
         },
-        "spec": spec,
-    }))
+    });
+    // Kinds whose every field is optional take no spec, or one with something in it.
+    if let Some(spec) = spec {
+        clone["spec"] = spec.clone();
+    }
+    Ok(clone)
 }
 
 /// A Machine, complete but for its references. It is born with its finalizer, owner and labels, so that it needs no write of its

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use capwasm_api::json;
-use capwasm_apiserver::{Identity, Server, ServerConfig, Store};
+use capwasm_api::names::CORE_GROUP;
+use capwasm_apiserver::{Admission, AdmissionError, GroupKind, Identity, Server, ServerConfig, Store};
 use capwasm_reconcile::{Cache, ClusterId, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::connector::{ConnectError, Connector};
 use capwasm_remote::{Probing, Remote};
@@ -64,11 +65,27 @@ impl Connector for ToWorkload {
 
 impl World {
     pub async fn start() -> World {
-        World::with_contract("v1beta2").await
+        World::with("v1beta2", Vec::new()).await
     }
 
-    pub async fn with_contract(contract: &'static str) -> World {
-        let management = Server::start(Store::memory().unwrap(), ServerConfig::new("management")).await.unwrap();
+    /// With what upstream's webhooks do, done by the server.
+    pub async fn with_admission() -> World {
+        let admission: Admission = Arc::new(|new, old| {
+            let mut object = new.clone();
+            capwasm_api::defaults::default(&mut object, old);
+            match capwasm_api::validate::validate(&object, old).first() {
+                None => Ok(object),
+                Some(violation) => Err(AdmissionError { message: violation.to_string() }),
+            }
+        });
+        let kinds = ["Cluster", "Machine", "MachineSet", "MachineDeployment"];
+        World::with("v1beta2", kinds.map(|kind| (GroupKind::new(CORE_GROUP, kind), admission.clone())).to_vec()).await
+    }
+
+    pub async fn with(contract: &'static str, admission: Vec<(GroupKind, Admission)>) -> World {
+        let mut config = ServerConfig::new("management");
+        config.admission = admission;
+        let management = Server::start(Store::memory().unwrap(), config).await.unwrap();
         let other = Server::start(Store::memory().unwrap(), ServerConfig::new("workload")).await.unwrap();
         let world = World {
             client: management.client(Identity::admin("test")),
