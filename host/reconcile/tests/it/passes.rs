@@ -245,9 +245,20 @@ async fn reads_of_what_is_not_there_wake_when_it_comes() {
     status(true, 0, false).await;
     world.put("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd("gadgets", "Gadget")).await;
     status(true, 0, true).await;
+    // The last status is written before the pass that sees it.
+    let resting = || async {
+        let passes = closure.passes("w");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        passes == closure.passes("w")
+    };
+    until("it rests", resting).await;
     let passes = closure.passes("w");
     world.add_config("unrelated", json!({"labels": {"team": "c"}})).await;
-    world.cache.synced(&config_kind()).await.unwrap();
+    until("the cache has it", || async {
+        world.cache.get(&config_kind(), "default", "unrelated").await.unwrap().is_some()
+    })
+    .await;
+    until("it rests", resting).await;
     assert_eq!(closure.passes("w"), passes, "what was not read wakes nobody");
 }
 
