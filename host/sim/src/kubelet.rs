@@ -276,3 +276,52 @@ fn memory() -> &'static str {
         format!("{}Ki", kilobytes.unwrap_or("1048576"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use capwasm_apiserver::{Identity, Server, ServerConfig, Store};
+
+    use super::*;
+
+    fn registration() -> Registration {
+        Registration {
+            name: "node-1".into(),
+            hostname: "node-1".into(),
+            address: "127.64.0.2".into(),
+            version: "v1.34.0".into(),
+            provider_id: String::new(),
+            labels: vec![("tier".into(), "gold".into())],
+            taints: vec![parse_taint("a=b:NoSchedule").unwrap()],
+        }
+    }
+
+    fn ready(node: &Value) -> String {
+        let conditions = node["status"]["conditions"].as_array().unwrap();
+        conditions.iter().find(|c| c["type"] == "Ready").unwrap()["status"].as_str().unwrap().to_owned()
+    }
+
+    #[tokio::test]
+    async fn a_silent_node_becomes_unknown_and_one_that_comes_back_keeps_what_others_wrote() {
+        let server = Server::start(Store::memory().unwrap(), ServerConfig::new("c")).await.unwrap();
+        let admin = Rest::of(server.client(Identity::admin("controller")));
+        let kubelet = Rest::of(server.client(Identity::new("system:node:node-1", &["system:nodes"])));
+        registration().register(&kubelet).await.unwrap();
+        let path = "/api/v1/nodes/node-1";
+        let node = admin.get(path).await.unwrap().unwrap();
+        assert_eq!(ready(&node), "True");
+        assert_eq!(node["metadata"]["labels"]["tier"], "gold");
+        assert_eq!(node["spec"]["taints"], json!([{ "key": "a", "value": "b", "effect": "NoSchedule" }]));
+        assert!(admin.get(&format!("{LEASES}/node-1")).await.unwrap().is_some());
+
+        admin.merge(path, &json!({ "spec": { "taints": null, "providerID": "docker:////node-1" } })).await.unwrap();
+        mark_unknown(&admin, "node-1").await.unwrap();
+        assert_eq!(ready(&admin.get(path).await.unwrap().unwrap()), "Unknown");
+
+        registration().register(&kubelet).await.unwrap();
+        let node = admin.get(path).await.unwrap().unwrap();
+        assert_eq!(ready(&node), "True");
+        assert_eq!(node["spec"], json!({ "providerID": "docker:////node-1" }));
+        server.shutdown().await;
+    }
+}

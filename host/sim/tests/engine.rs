@@ -127,5 +127,12 @@ async fn an_engine_comes_back_with_its_clusters_and_a_second_one_is_refused() {
     assert_eq!(read(&sim.docker, "c-cp-1", "/run/cluster-api/bootstrap-success.complete").await, "success\n");
     let node = get(&certificates.admin(&endpoint), "/api/v1/nodes/c-cp-1").await.unwrap();
     assert_eq!(node["spec"]["providerID"], "docker:////c-cp-1");
+
+    // A stopped control plane answers nobody; started again it is as before.
+    call(&sim.docker, Method::POST, "/containers/c-cp-1/stop", Value::Null).await;
+    assert!(get(&certificates.admin(&format!("{before}:6443")), "/api/v1/nodes").await.is_err());
+    assert_eq!(start(&sim.docker, "c-cp-1").await, before);
+    let nodes = get(&certificates.admin(&endpoint), "/api/v1/nodes").await.unwrap();
+    assert_eq!(nodes["items"].as_array().unwrap().len(), 1);
     sim.stop().await;
 }

@@ -33,6 +33,8 @@ pub(crate) async fn serve(engine: Arc<Engine>, stream: UnixStream) {
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
+        // Clients keep idle connections, and only this user can connect at all.
+        .header_read_timeout(None)
         .max_buf_size(16 << 10)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
