@@ -10,15 +10,18 @@ mod replicas;
 use async_trait::async_trait;
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 use capwasm_remote::Remote;
+use jiff::Timestamp;
 
 /// Reconciles Clusters.
 pub(crate) struct ClusterReconciler {
     remote: Remote,
+    /// Since when this process could have reached workload clusters.
+    started: Timestamp,
 }
 
 impl ClusterReconciler {
     pub(crate) fn new(remote: Remote) -> ClusterReconciler {
-        ClusterReconciler { remote }
+        ClusterReconciler { remote, started: Timestamp::now() }
     }
 }
 
@@ -29,7 +32,7 @@ impl Reconciler for ClusterReconciler {
     }
 
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
-        let observed = observe::observe(&self.remote, pass).await?;
+        let observed = observe::observe(&self.remote, self.started, pass).await?;
         Ok(decide::decide(&observed))
     }
 }

@@ -13,8 +13,11 @@ use crate::{members, ownership, reasons};
 /// Sets them all. `stage` is what a deletion waits for.
 pub(super) fn set(decision: &mut Decision<'_>, stage: Option<&'static str>) {
     let observed = decision.observed;
-    let mut found =
-        vec![deleting(observed, stage), initialized_condition(&decision.draft.desired), connection(observed)];
+    let mut found = vec![deleting(observed, stage), initialized_condition(&decision.draft.desired)];
+    found.extend(connection(observed));
+    if let Connection::Unsettled(left) = observed.connection {
+        decision.plan.wake_after = Some(left);
+    }
     found.extend(infrastructure(observed));
     found.extend(control_plane(observed));
     found.push(workers(observed));
@@ -87,13 +90,15 @@ fn described(external: Option<&External>) -> String {
         .unwrap_or_default()
 }
 
-fn connection(observed: &Observed) -> Condition {
+/// Nothing while what was said last should stand.
+fn connection(observed: &Observed) -> Option<Condition> {
+    let down =
+        |why: String| Condition::new(condition::REMOTE_CONNECTION_PROBE, false, reason::PROBE_FAILED).message(why);
     match observed.connection {
-        Connection::Up => Condition::new(condition::REMOTE_CONNECTION_PROBE, true, reason::PROBE_SUCCEEDED),
-        Connection::NotAsked => Condition::new(condition::REMOTE_CONNECTION_PROBE, false, reason::PROBE_FAILED)
-            .message("Remote connection not established yet"),
-        Connection::Down(why) => Condition::new(condition::REMOTE_CONNECTION_PROBE, false, reason::PROBE_FAILED)
-            .message(format!("Remote connection is down: {why}")),
+        Connection::Unsettled(_) => None,
+        Connection::Up => Some(Condition::new(condition::REMOTE_CONNECTION_PROBE, true, reason::PROBE_SUCCEEDED)),
+        Connection::NotAsked => Some(down("Remote connection not established yet".to_owned())),
+        Connection::Down(why) => Some(down(format!("Remote connection is down: {why}"))),
     }
 }
 

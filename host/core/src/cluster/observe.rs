@@ -1,6 +1,7 @@
 //! What a decision about a Cluster needs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use capwasm_api::conditions;
 use capwasm_api::kinds::{self as typed, Cluster};
@@ -13,6 +14,9 @@ use serde_json::Value;
 
 use crate::external::{self, External};
 use crate::kinds;
+
+/// How long after a start of the host a cluster may take to be reached again before it is said to be down.
+const SETTLING: Duration = Duration::from_secs(50);
 
 /// The Cluster and all that is related to it.
 #[derive(Clone, Debug)]
@@ -39,6 +43,8 @@ pub(super) enum Connection {
     NotAsked,
     /// It answers.
     Up,
+    /// The host has just started and not reached it yet: what was said last stands, for this time at the most.
+    Unsettled(Duration),
     /// It does not, for this reason.
     Down(&'static str),
 }
@@ -61,7 +67,7 @@ fn is_control_plane(machine: &Value) -> bool {
     json::label(machine, labels::CONTROL_PLANE).is_some()
 }
 
-pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
+pub(super) async fn observe(remote: &Remote, started: Timestamp, pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
     let cluster: Cluster =
         typed::view(&pass.object).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
@@ -89,7 +95,15 @@ pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed
         let id = ClusterId { namespace: namespace.to_owned(), name: pass.key.name.clone() };
         observed.connection = match remote.connect(view, &id).await {
             Ok(_) => Connection::Up,
-            Err(error) => Connection::Down(error.reason),
+            Err(error) => {
+                let settled = Duration::try_from(pass.now.duration_since(started)).unwrap_or_default();
+                let never_reached =
+                    error.last_probe.is_none() && conditions::is_true(&pass.object, condition::REMOTE_CONNECTION_PROBE);
+                match SETTLING.checked_sub(settled).filter(|left| never_reached && !left.is_zero()) {
+                    Some(left) => Connection::Unsettled(left),
+                    None => Connection::Down(error.reason),
+                }
+            }
         };
     }
     Ok(observed)

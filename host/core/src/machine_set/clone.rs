@@ -41,7 +41,8 @@ pub(super) fn clone(template: &Value, set: &Value, name: &str, machine: &Value) 
     let wrong =
         || Unusable::NotATemplate { kind: json::kind(template).to_owned(), name: json::name(template).to_owned() };
     let kind = json::kind(template).strip_suffix("Template").ok_or_else(wrong)?;
-    let spec = template.pointer("/spec/template/spec").filter(|spec| spec.as_object().is_some_and(|spec| !spec.is_empty()));
+    let spec =
+        template.pointer("/spec/template/spec").filter(|spec| spec.as_object().is_some_and(|spec| !spec.is_empty()));
     let mut labels = map(template, "/spec/template/metadata/labels");
     labels.extend(map(machine, "/metadata/labels"));
     let mut notes = map(template, "/spec/template/metadata/annotations");

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -287,4 +288,21 @@ fn a_cluster_is_available_when_all_its_parts_are() {
         desired["status"]["workers"],
         json!({"desiredReplicas": 2, "replicas": 2, "readyReplicas": 2, "availableReplicas": 0, "upToDateReplicas": 0})
     );
+}
+
+#[test]
+fn a_restart_of_the_host_does_not_make_a_cluster_unavailable() {
+    let mut object = cluster();
+    let probe = json!({"type": "RemoteConnectionProbe", "status": "True", "reason": "ProbeSucceeded", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    object["status"] = json!({"conditions": [probe]});
+    let mut observed = observed(object);
+    for (connection, expected, wake) in [
+        (Connection::Unsettled(Duration::from_secs(7)), "True", Some(Duration::from_secs(7))),
+        (Connection::Down("Connecting"), "False", None),
+    ] {
+        observed.connection = connection;
+        let plan = decide(&observed);
+        assert_eq!(plan.wake_after, wake);
+        assert_eq!(found_condition(&plan.desired.unwrap(), "RemoteConnectionProbe").unwrap().0, expected);
+    }
 }
