@@ -201,10 +201,20 @@ impl Parser<'_> {
         serde_json::from_str(text).ok()
     }
 
+    /// A quoted text; a backslash takes the next character as it is, in keys with dots as CRDs write them.
     fn quoted(&mut self) -> Option<String> {
-        let quote = self.rest.chars().next()?;
-        let (text, rest) = self.rest.get(1..)?.split_once(quote)?;
-        self.rest = rest;
-        Some(text.to_owned())
+        let mut chars = self.rest.char_indices();
+        let (_, quote) = chars.next()?;
+        let mut text = String::new();
+        loop {
+            match chars.next()? {
+                (_, '\\') => text.push(chars.next()?.1),
+                (at, end) if end == quote => {
+                    self.rest = &self.rest[at + end.len_utf8()..];
+                    return Some(text);
+                }
+                (_, other) => text.push(other),
+            }
+        }
     }
 }

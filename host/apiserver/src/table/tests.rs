@@ -73,6 +73,7 @@ fn paths_find_what_printer_columns_ask_for() {
         (".spec['n']", vec![json!(3)]),
         (".metadata.annotations.x\\.io/y", vec![json!("z")]),
         (".metadata.annotations['x.io/y']", vec![json!("z")]),
+        (".metadata.annotations['x\\.io/y']", vec![json!("z")]),
         (".status.conditions[?(@.type==\"Ready\")].status", vec![json!("True")]),
         (".status.conditions[?(@.type=='Other')].status", vec![json!("False")]),
         (".status.conditions[?(@.type != 'Other')].status", vec![json!("True")]),
