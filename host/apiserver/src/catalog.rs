@@ -138,11 +138,14 @@ impl Definition {
     }
 }
 
+/// A version of a group, and its resources by plural name.
+pub(crate) type Version = (String, BTreeMap<String, Arc<Resource>>);
+
 /// All resources of a server.
 #[derive(Default)]
 pub(crate) struct Catalog {
     /// By group, then version in order of preference, then plural.
-    groups: BTreeMap<String, Vec<(String, BTreeMap<String, Arc<Resource>>)>>,
+    groups: BTreeMap<String, Vec<Version>>,
     kinds: HashMap<(String, String), Arc<Resource>>,
     /// Changes whenever the catalog does; part of ETags.
     pub stamp: u64,
@@ -207,7 +210,7 @@ impl Catalog {
     }
 
     /// Groups with their versions, most preferred first.
-    pub fn groups(&self) -> impl Iterator<Item = (&str, &[(String, BTreeMap<String, Arc<Resource>>)])> {
+    pub fn groups(&self) -> impl Iterator<Item = (&str, &[Version])> {
         self.groups.iter().map(|(group, versions)| (group.as_str(), versions.as_slice()))
     }
 

@@ -248,7 +248,8 @@ mod tests {
 
     #[test]
     fn crds_are_refused_for_what_kubernetes_refuses_them() {
-        let rows: [(&str, fn(&mut Value), &str); 5] = [
+        type Row = (&'static str, fn(&mut Value), &'static str);
+        let rows: [Row; 5] = [
             ("wrong name", |crd| crd["metadata"]["name"] = json!("x"), "metadata.name"),
             ("no storage version", |crd| crd["spec"]["versions"][0]["storage"] = json!(false), "spec.versions"),
             (

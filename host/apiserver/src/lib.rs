@@ -8,6 +8,11 @@
 //! - the handler: paths, content negotiation, authentication, authorisation, discovery, OpenAPI.
 //! - controllers: garbage collection, namespaces, custom-resource cleanup, expiry of events, signing of node certificates.
 //!
+//! What is not there: webhooks (stored, never called; use [`ServerConfig::admission`] and [`ServerConfig::converters`]), API
+//! aggregation, ServiceAccount tokens, quotas and priority, protobuf *responses*, `/openapi/v2`, pods' log, exec and
+//! attach, graceful deletion (there is no kubelet to wait for), and the workload controllers (Deployments are stored, and
+//! nobody makes pods of them).
+//!
 //! [`Server::client`] is a `kube::Client` without a socket; [`Server::serve`] is the same server over TLS for everyone else.
 //!
 //! ```no_run

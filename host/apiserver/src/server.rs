@@ -55,7 +55,7 @@ impl Server {
         let keyspace = config.keyspace.clone();
         let prepare = |error: crate::status::ApiError| ServerError::Prepare {
             keyspace: keyspace.clone(),
-            message: error.message,
+            message: error.to_string(),
         };
         let registry = Arc::new(Registry::new(store, config).map_err(prepare)?);
         let inner = Inner { registry, stop: CancellationToken::new(), tasks: TaskTracker::new() };

@@ -21,10 +21,14 @@ pub(crate) struct About {
     pub uid: String,
 }
 
-/// A failed request.
+/// A failed request. Boxed, since most requests do not fail and every result has room for it.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct ApiError {
+#[error("{}", .0.message)]
+pub(crate) struct ApiError(Box<Failure>);
+
+/// What a failed request says.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
     pub code: u16,
     pub reason: &'static str,
     pub message: String,
@@ -38,9 +42,23 @@ pub(crate) struct ApiError {
 /// Shorthand of this crate.
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
+impl std::ops::Deref for ApiError {
+    type Target = Failure;
+
+    fn deref(&self) -> &Failure {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for ApiError {
+    fn deref_mut(&mut self) -> &mut Failure {
+        &mut self.0
+    }
+}
+
 impl ApiError {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Failure {
             code,
             reason,
             message: message.into(),
@@ -48,7 +66,7 @@ impl ApiError {
             causes: Vec::new(),
             retry_after: None,
             continue_token: None,
-        }
+        }))
     }
 
     pub fn bad_request(message: impl Into<String>) -> Self {

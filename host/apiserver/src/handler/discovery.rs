@@ -1,6 +1,5 @@
 //! Which groups, versions and resources there are, in the old form and in the aggregated one.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,13 +7,11 @@ use http::{StatusCode, header};
 use serde_json::{Value, json};
 
 use super::dispatch::{Call, Reply};
-use crate::catalog::{Catalog, Resource};
+use crate::catalog::{Catalog, Resource, Version};
 use crate::meta;
 use crate::registry::Registry;
 use crate::request;
 use sha2::{Digest as _, Sha256};
-
-type Version = (String, BTreeMap<String, Arc<Resource>>);
 
 pub(super) fn core_versions(advertised: &str) -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": advertised}]})

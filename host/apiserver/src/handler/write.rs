@@ -20,6 +20,8 @@ use crate::strategic;
 
 /// Most operations in one JSON patch.
 const PATCH_OPERATIONS: usize = 10_000;
+/// Most bytes that the `copy` operations of one JSON patch may copy.
+const PATCH_COPIES: usize = 3 << 20;
 
 fn options(call: &Call) -> ApiResult<WriteOptions> {
     WriteOptions::parse(&call.query, call.header(header::USER_AGENT), &call.identity)
@@ -125,13 +127,7 @@ impl Patch {
             Self::Apply(applied) => apply_configuration(registry, at, part, options, live.as_ref(), applied),
             Self::Json(patch) => {
                 let mut object = live.ok_or_else(|| at.not_found())?;
-                json_patch::patch(&mut object, patch).map_err(|error| {
-                    ApiError::new(
-                        422,
-                        "Invalid",
-                        format!("the server rejected our request due to an error in our request: {error}"),
-                    )
-                })?;
+                apply_operations(&mut object, patch)?;
                 Ok(object.into())
             }
             Self::Merge(patch) => {
@@ -155,6 +151,25 @@ impl Patch {
             }
         }
     }
+}
+
+/// Applies a JSON patch. A few `copy` operations could double an object again and again, so what they copy is limited.
+fn apply_operations(object: &mut Value, patch: &json_patch::Patch) -> ApiResult<()> {
+    let mut copied = 0;
+    for operation in &patch.0 {
+        if let json_patch::PatchOperation::Copy(copy) = operation {
+            copied += object.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
+            if copied > PATCH_COPIES {
+                let message = format!("a JSON patch may copy at most {PATCH_COPIES} bytes");
+                return Err(ApiError::new(413, "RequestEntityTooLarge", message));
+            }
+        }
+        json_patch::patch(object, std::slice::from_ref(operation)).map_err(|error| {
+            let message = format!("the server rejected our request due to an error in our request: {error}");
+            ApiError::new(422, "Invalid", message)
+        })?;
+    }
+    Ok(())
 }
 
 /// Server-side apply. Works on the storage version, in which field ownership is recorded.

@@ -102,6 +102,7 @@ impl Registry {
             apply::update(None, &mut object, schema, &options.manager, None, &self.stamp());
         }
         let encoded = Encoded::of(&object);
+        pipeline::check_size(&encoded)?;
         let (data, revision) = if options.dry_run {
             // A dry run has no revision; clients see the object without one.
             (super::to_bytes(&object), u64::MAX)

@@ -204,7 +204,8 @@ mod tests {
     #[test]
     fn an_explicit_policy_wins_over_the_finalizers_of_the_object() {
         let object = |finalizers: &[&str]| json!({"metadata": {"finalizers": finalizers}});
-        let rows: [(&str, &[&str], Option<Propagation>, &[&str]); 5] = [
+        type Row = (&'static str, &'static [&'static str], Option<Propagation>, &'static [&'static str]);
+        let rows: [Row; 5] = [
             ("no policy keeps all", &["a", "orphan"], None, &["a", "orphan"]),
             ("background drops both", &["a", "orphan", "foregroundDeletion"], Some(Propagation::Background), &["a"]),
             ("foreground", &["a"], Some(Propagation::Foreground), &["a", "foregroundDeletion"]),

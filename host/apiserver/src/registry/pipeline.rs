@@ -7,6 +7,7 @@ use crate::config::GroupKind;
 use crate::meta;
 use crate::schema::{self, FieldError};
 use crate::status::{ApiError, ApiResult, Cause};
+use crate::store::Encoded;
 
 impl Registry {
     /// Checks shape and version of an incoming object, drops what the schema does not know, and converts it to the storage
@@ -66,6 +67,16 @@ impl Registry {
         }
         Err(invalid(at, errors.into_iter().map(cause).collect()))
     }
+}
+
+/// Largest object that is stored. Requests are limited elsewhere; many small patches could still grow one without end.
+const OBJECT_LIMIT: usize = 3 << 20;
+
+pub(super) fn check_size(encoded: &Encoded) -> ApiResult<()> {
+    if encoded.len() <= OBJECT_LIMIT {
+        return Ok(());
+    }
+    Err(ApiError::new(413, "RequestEntityTooLarge", format!("the object is larger than {OBJECT_LIMIT} bytes")))
 }
 
 fn cause(error: FieldError) -> Cause {

@@ -134,11 +134,13 @@ impl Registry {
             let data = self.show(resource, &super::to_bytes(&new), u64::MAX)?;
             return Ok(Some(Written { data, created: false, warnings }));
         }
+        let value = Encoded::of(&new);
+        pipeline::check_size(&value)?;
         let change = Change {
             key: at.key(),
             expected: Some(record.revision),
             previous: Some(record.data.clone()),
-            value: Encoded::of(&new),
+            value,
             delete: gone,
         };
         match self.store.write(&self.keyspace, change).await {

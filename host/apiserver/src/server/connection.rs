@@ -21,6 +21,9 @@ use crate::identity::Identity;
 
 /// A client that does not finish its handshake in this time is dropped.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// HTTP/1 connections are closed after this long without a request: longer than clients keep them, so that none is closed
+/// while a request is on its way.
+const IDLE: Duration = Duration::from_secs(120);
 /// Connections get this long to finish what is in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -75,7 +78,7 @@ async fn connection(server: Server, acceptor: TlsAcceptor, stream: TcpStream, st
         async move { Ok::<_, Infallible>(answer(&server, certificate.as_ref().as_ref(), request).await) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(Some(Duration::from_secs(30)));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(Some(IDLE));
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -42,6 +42,11 @@ impl Encoded {
         Self { bytes, gap }
     }
 
+    /// Length in bytes, without the revision.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The document with its revision.
     pub fn stamp(&self, revision: u64) -> Bytes {
         let digits = revision.to_string();

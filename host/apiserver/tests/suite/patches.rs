@@ -29,6 +29,19 @@ async fn json_patches_test_before_they_write() {
 }
 
 #[tokio::test]
+async fn json_patches_cannot_copy_without_end() {
+    both(async |f| {
+        let api: Api<ConfigMap> = Api::default_namespaced(f.client);
+        config(&api, json!({"k": "x".repeat(1000)})).await;
+        let doubling: Vec<Value> =
+            (0..40).map(|n| json!({"op": "copy", "from": "/data", "path": format!("/data/c{n}")})).collect();
+        let patch = Patch::<ConfigMap>::Json(serde_json::from_value(json!(doubling)).unwrap());
+        assert_eq!(status(api.patch("a", &PatchParams::default(), &patch).await).code, 413);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_merge_patch_with_a_stale_revision_conflicts_and_without_one_never() {
     both(async |f| {
         let api: Api<ConfigMap> = Api::default_namespaced(f.client);
