@@ -26,6 +26,9 @@ pub struct Container {
     /// Whether it runs.
     #[serde(default)]
     pub state: State,
+    /// Execs that the engine still knows, running or not.
+    #[serde(default, rename = "ExecIDs")]
+    pub exec_ids: Option<Vec<String>>,
     #[serde(default)]
     config: Config,
     #[serde(default)]

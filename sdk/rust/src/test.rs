@@ -35,7 +35,8 @@ pub struct Read {
     pub what: String,
 }
 
-/// A host of canned answers that records what it was asked.
+/// A host of canned answers that records what it was asked. Methods that set it up have the names of what they answer;
+/// to ask as a provider does, write `Host::related(&host, "machine")`.
 pub struct TestHost {
     now_ms: u64,
     attempt: u32,

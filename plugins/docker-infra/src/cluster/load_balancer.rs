@@ -64,7 +64,12 @@ pub fn decide(subject: &Subject<'_>, found: Option<&Container>, known: Option<&s
                 format!("container {} is not in the network {network}; remove it", subject.name),
             )),
         },
-        _ => Act::Wait,
+        ("restarting" | "removing", _) => Act::Wait,
+        // Paused by a person, or dead: nothing that goes by soon.
+        (state, _) => {
+            let message = format!("container {} is {state}", subject.name);
+            Act::Refuse(Problem::transient("LoadBalancerNotRunning", message))
+        }
     }
 }
 
@@ -181,6 +186,7 @@ mod tests {
         for (what, found, known, expected) in table {
             assert_eq!(decide(&subject, found.as_ref(), known, "new"), expected, "{what}");
         }
+        assert!(matches!(decide(&subject, Some(&container("paused", "u", "")), None, "new"), Act::Refuse(_)));
         let another = container("running", "other", "1.1.1.1");
         assert!(matches!(decide(&subject, Some(&another), Some("new"), "new"), Act::Refuse(_)));
         subject.spec.control_plane_endpoint = EndpointSpec { host: "1.1.1.1".to_owned(), port: 6443 };

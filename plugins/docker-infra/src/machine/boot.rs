@@ -40,7 +40,7 @@ pub fn advance(
     }
     if let Next::Await(step, since) = next
         && is_suspect(cx, since)
-        && has_ended(engine, &hint, step)?
+        && has_ended(engine, container, &hint, step)?
     {
         // It may have ended between the two looks.
         observed = observe(engine, container)?;
@@ -61,6 +61,10 @@ pub fn advance(
             overdue(cx, subject, started, now, "the node to come up")?;
             progress(cx, "waiting for the node to come up", wait(now, started.or(container_started)))
         }
+        // Started, but its shell has not come to the first line yet.
+        Next::Run(step) if hinted(&hint, step).map_or(Ok(false), |exec| runs(engine, exec))? => {
+            progress(cx, &plan.describe(step), Duration::from_millis(SHORTEST_WAIT_MS))
+        }
         Next::Run(step) => {
             let exec = engine.exec_detached(&container.id, &plan.script(step))?;
             remember(cx, &hint, now, json!({"step": step, "exec": exec}));
@@ -72,6 +76,8 @@ pub fn advance(
             progress(cx, &plan.describe(step), wait(now, since.or(started)))
         }
         Next::Interrupted(step) => {
+            // Should a step that was missed end after all, it counts.
+            cx.out.wake_after(OVERDUE_WAIT);
             let message = format!("{} was interrupted and cannot be repeated; delete the Machine", plan.describe(step));
             fail(cx, "BootstrapInterrupted", message)
         }
@@ -94,14 +100,30 @@ fn is_suspect(cx: &Context<'_>, since: Option<u64>) -> bool {
     since.is_none_or(|since| cx.host.now_ms() / 1_000 > since + SUSPECT_SECONDS)
 }
 
-/// Whether the engine knows that the step's process is no more. Without a hint nobody can tell.
-fn has_ended(engine: &Engine<'_>, hint: &Value, step: usize) -> Result<bool, Problem> {
-    let exec = object::text(hint, "/exec");
-    if exec.is_empty() || hint.get("step").and_then(Value::as_u64) != u64::try_from(step).ok() {
+/// The exec that the hint names for a step.
+fn hinted(hint: &Value, step: usize) -> Option<&str> {
+    let is_it = hint.get("step").and_then(Value::as_u64) == u64::try_from(step).ok();
+    hint.get("exec").and_then(Value::as_str).filter(|exec| is_it && !exec.is_empty())
+}
+
+/// Whether an exec runs; the engine forgets finished ones.
+fn runs(engine: &Engine<'_>, exec: &str) -> Result<bool, EngineError> {
+    Ok(engine.exec(exec)?.is_some_and(|exec| exec.running))
+}
+
+/// Whether the step's process is no more. The hint may name a second exec that found the step taken and went, so every
+/// exec that the engine knows is asked for. Where it knows none and there is no hint, nobody can tell.
+fn has_ended(engine: &Engine<'_>, container: &Container, hint: &Value, step: usize) -> Result<bool, EngineError> {
+    let hinted = hinted(hint, step);
+    if hinted.is_none() && container.exec_ids.is_none() {
         return Ok(false);
     }
-    // The engine forgets finished ones.
-    Ok(engine.exec(exec)?.is_none_or(|exec| !exec.running))
+    for exec in hinted.into_iter().chain(container.exec_ids.iter().flatten().map(String::as_str)) {
+        if runs(engine, exec)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Keeps hints in the status: nothing depends on them but how soon trouble is noticed.

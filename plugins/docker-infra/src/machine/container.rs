@@ -51,7 +51,9 @@ pub fn decide(subject: &Subject<'_>, found: Option<&Container>) -> Act {
         "running" => Act::Use,
         "created" => Act::Start(container.id.clone()),
         "exited" => Act::Restart { id: container.id.clone(), exit_code: container.state.exit_code },
-        state => Act::Wait(state.to_owned()),
+        state @ ("restarting" | "removing") => Act::Wait(state.to_owned()),
+        // Paused by a person, or dead: nothing that goes by soon.
+        state => Act::Refuse(Problem::transient("ContainerNotRunning", format!("the container {name} is {state}"))),
     }
 }
 

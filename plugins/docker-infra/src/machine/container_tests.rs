@@ -38,13 +38,15 @@ fn the_next_act_follows_from_what_the_engine_shows() {
         ("runs", &fresh, Some(container("running", "u")), Ok(Act::Use)),
         ("ended", &fresh, Some(container("exited", "u")), Ok(Act::Restart { id: "id".to_owned(), exit_code: 3 })),
         ("restarts by itself", &fresh, Some(container("restarting", "u")), Ok(Act::Wait("restarting".to_owned()))),
+        ("paused", &fresh, Some(container("paused", "u")), refused("ContainerNotRunning")),
         ("another's", &fresh, Some(container("running", "v")), refused("ContainerNameTaken")),
         ("moved with its object", &moved, Some(container("running", "u")), Ok(Act::Use)),
     ];
     for (what, object, found, expected) in table {
         let act = match decide(&subject(object, json!({}), true), found.as_ref()) {
             Act::Refuse(problem) => {
-                assert_eq!(problem.fault, Fault::Terminal, "{what}");
+                let expected = if what == "paused" { Fault::Transient } else { Fault::Terminal };
+                assert_eq!(problem.fault, expected, "{what}");
                 Err(problem.reason)
             }
             act => Ok(act),

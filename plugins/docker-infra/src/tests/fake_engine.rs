@@ -32,6 +32,7 @@ struct FakeExec {
     container: String,
     script: String,
     running: bool,
+    slow: bool,
 }
 
 #[derive(Default)]
@@ -54,6 +55,8 @@ pub struct FakeEngine {
     pub hangs: Option<&'static str>,
     /// Names of containers that became nodes.
     pub nodes: Vec<String>,
+    /// Shells of this many execs come to their first line only at the next tick.
+    pub slow_shells: u32,
     /// How often a node is asked before it has booted.
     pub boots_after: u32,
 }
@@ -118,6 +121,11 @@ impl FakeEngine {
         let ids: Vec<String> = self.execs.iter().filter(|(_, exec)| exec.running).map(|(id, _)| id.clone()).collect();
         for id in ids {
             let exec = self.execs.get_mut(&id).unwrap();
+            if std::mem::take(&mut exec.slow) {
+                exec.running = false;
+                let _taken = self.start_exec(&id);
+                continue;
+            }
             let (container, script) = (exec.container.clone(), exec.script.clone());
             let lines: Vec<&str> = script.lines().collect();
             let number = lines[0].strip_prefix("mkdir /capwasm/steps/").unwrap().split('.').next().unwrap().to_owned();
@@ -131,6 +139,11 @@ impl FakeEngine {
             files.insert(format!("capwasm/steps/{number}.log"), format!("output of {command}\n").into_bytes());
             files.insert(format!("capwasm/steps/{number}.exit"), format!("{code}\n").into_bytes());
         }
+    }
+
+    /// Processes end without a trace, as when memory runs out.
+    pub fn kill_execs(&mut self) {
+        self.execs.values_mut().for_each(|exec| exec.running = false);
     }
 
     fn run(&mut self, container: &str, command: &str) -> u8 {
@@ -234,6 +247,11 @@ impl FakeEngine {
 
     fn start_exec(&mut self, id: &str) -> Result<HttpResponse, Refused> {
         let exec = self.execs.get_mut(id).unwrap();
+        if let Some(left) = self.slow_shells.checked_sub(1) {
+            self.slow_shells = left;
+            (exec.running, exec.slow) = (true, true);
+            return answer(200, json!({}));
+        }
         let container = self.containers.get_mut(&exec.container).unwrap();
         let first = exec.script.lines().next().unwrap().to_owned();
         if let Some(marker) = first.strip_prefix("mkdir /").and_then(|line| line.strip_suffix(" || exit 0")) {
@@ -268,6 +286,8 @@ impl FakeEngine {
             self.containers.remove(name);
             return answer(204, json!({}));
         }
+        let known = self.execs.iter().filter(|(_, exec)| exec.container == name).map(|(id, _)| id.clone());
+        let exec_ids: Vec<String> = known.collect();
         let container = self.containers.get_mut(name).unwrap();
         match (method, rest) {
             ("GET", ["json"]) => {
@@ -276,6 +296,7 @@ impl FakeEngine {
                     200,
                     json!({
                         "Id": container.id,
+                        "ExecIDs": exec_ids,
                         "State": {"Status": container.state, "ExitCode": 137, "StartedAt": "2023-11-14T00:00:00.5Z"},
                         "Config": {"Labels": container.body["Labels"]},
                         "NetworkSettings": {"Networks": {"kind": {"IPAddress": ip, "GlobalIPv6Address": ""}}},
@@ -332,7 +353,8 @@ impl FakeEngine {
                 self.serial += 1;
                 let id = format!("e{}", self.serial);
                 let script = body["Cmd"][2].as_str().unwrap().to_owned();
-                self.execs.insert(id.clone(), FakeExec { container: name.to_owned(), script, running: false });
+                self.execs
+                    .insert(id.clone(), FakeExec { container: name.to_owned(), script, running: false, slow: false });
                 answer(201, json!({"Id": id}))
             }
             other => panic!("the engine does not know {other:?}"),

@@ -235,6 +235,37 @@ fn a_command_that_takes_too_long_is_reported_and_may_still_succeed() {
 }
 
 #[test]
+fn a_shell_that_is_slow_to_begin_is_not_taken_for_dead() {
+    for (what, keeps_hints) in [("hints kept", true), ("hints lost", false)] {
+        let mut world = world();
+        world.engine.borrow_mut().slow_shells = 2;
+        world.engine.borrow_mut().hangs = Some("echo before");
+        for _ in 0..8 {
+            if !keeps_hints {
+                object::merge(&mut world.object, &json!({"status": null}));
+            }
+            assert!(!pass(&mut world).unwrap().unwrap().provisioned, "{what}");
+        }
+        world.engine.borrow_mut().hangs = None;
+        settle(&mut world);
+        assert_provisioned_once(&world, what);
+    }
+}
+
+#[test]
+fn a_step_whose_process_is_no_more_was_interrupted() {
+    let mut world = world();
+    world.engine.borrow_mut().hangs = Some("kubeadm");
+    for _ in 0..4 {
+        pass(&mut world);
+    }
+    world.engine.borrow_mut().kill_execs();
+    let problem = pass(&mut world).unwrap().unwrap_err();
+    assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Terminal, "BootstrapInterrupted"));
+    assert_eq!(world.engine.borrow().ran.len(), 3, "not repeated");
+}
+
+#[test]
 fn a_container_that_is_gone_is_missed_and_not_replaced() {
     let mut finished = world();
     settle(&mut finished);
