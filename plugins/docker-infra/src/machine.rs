@@ -103,10 +103,12 @@ pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<MachineAnswer, 
         if !boot::advance(cx, &subject, &engine, &container, &plan)? {
             return Ok(answer);
         }
+    }
+    cx.out.condition(BOOTSTRAP_SUCCEEDED, Some(true), "Succeeded", "");
+    if !subject.is_latched() {
         node::identify(cx, &subject.name)?;
         cx.out.status(serde_json::json!({"bootstrap": null}));
     }
-    cx.out.condition(BOOTSTRAP_SUCCEEDED, Some(true), "Succeeded", "");
     answer.provisioned = true;
     answer.provider_id = Some(kinds::provider_id(&subject.name));
     Ok(answer)

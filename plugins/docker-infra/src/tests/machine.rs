@@ -360,6 +360,7 @@ fn a_machine_waits_for_its_node_while_the_cluster_cannot_be_reached() {
     world.host.set_workload_down(true);
     let problem = (0..MOST_PASSES).find_map(|_| pass(&mut world).unwrap().err()).unwrap();
     assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Waiting, "WaitingForNode"));
+    assert!(object::is_true(&world.object, "BootstrapExecSucceeded"), "its own part is done");
     world.host.set_workload_down(false);
     settle(&mut world);
     let target = ObjectRef::new("v1", "Node", "quick-cp-1");
