@@ -12,7 +12,10 @@ const MANAGER: &str = "namespace-controller";
 
 pub(super) async fn reconcile(registry: &Registry, name: &str) -> ApiResult<()> {
     let at = registry.locate("", "namespaces", "", name)?;
-    let Some(namespace) = registry.find(&at)? else { return Ok(()) };
+    let Some(namespace) = registry.find(&at)? else {
+        // Woken by an object that arrived between the last look and the namespace's end.
+        return delete_content(registry, name).await.map(drop);
+    };
     if meta::deleting(&namespace) { empty(registry, &at, &namespace).await } else { furnish(registry, name).await }
 }
 
@@ -42,17 +45,7 @@ async fn empty(registry: &Registry, at: &Locator, namespace: &Value) -> ApiResul
     if !finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == NAMESPACE_FINALIZER)) {
         return Ok(());
     }
-    let catalog = registry.catalog();
-    let request = ListRequest { namespace: Some(at.name.clone()), ..ListRequest::default() };
-    let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
-    let mut left = Vec::new();
-    for resource in catalog.stored().filter(|resource| resource.namespaced) {
-        registry.delete_collection(resource, &request, &options).await?;
-        let count = registry.list_now(resource, &request)?.items.len();
-        if count > 0 {
-            left.push(format!("{} has {count} resource instances", resource.store));
-        }
-    }
+    let left = delete_content(registry, &at.name).await?;
     let internal = WriteOptions::internal(MANAGER);
     let done = left.is_empty();
     let now = registry.config.clock.stamp();
@@ -73,6 +66,22 @@ async fn empty(registry: &Registry, at: &Locator, namespace: &Value) -> ApiResul
         Ok(object.into())
     };
     gone_is_fine(registry.update(at, Part::Finalize, &internal, release).await.map(drop))
+}
+
+/// Deletes every object in a namespace; says what is still there.
+async fn delete_content(registry: &Registry, namespace: &str) -> ApiResult<Vec<String>> {
+    let catalog = registry.catalog();
+    let request = ListRequest { namespace: Some(namespace.to_owned()), ..ListRequest::default() };
+    let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+    let mut left = Vec::new();
+    for resource in catalog.stored().filter(|resource| resource.namespaced) {
+        registry.delete_collection(resource, &request, &options).await?;
+        let count = registry.list_now(resource, &request)?.items.len();
+        if count > 0 {
+            left.push(format!("{} has {count} resource instances", resource.store));
+        }
+    }
+    Ok(left)
 }
 
 fn gone_is_fine(result: ApiResult<()>) -> ApiResult<()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Locator, Registry, WriteOptions, Written, naming, pipeline, strategy};
+use super::{DeleteOptions, Locator, Registry, WriteOptions, Written, naming, pipeline, strategy};
 use crate::apply;
 use crate::catalog::Resource;
 use crate::meta;
@@ -117,6 +117,9 @@ impl Registry {
             }
         };
         self.written(resource)?;
+        if resource.namespaced && !options.internal && !options.dry_run {
+            self.take_back_if_homeless(at).await?;
+        }
         Ok(Written { data: self.show(resource, &data, revision)?, created: true, warnings: Vec::new() })
     }
 
@@ -126,6 +129,18 @@ impl Registry {
             self.reload_catalog()?;
         }
         Ok(())
+    }
+
+    /// A namespace may have gone between the check and the write; then nobody would ever delete the object.
+    async fn take_back_if_homeless(&self, at: &Locator) -> ApiResult<()> {
+        let namespace = self.locate("", "namespaces", "", &at.namespace)?;
+        if self.read(&namespace.key())?.is_some() {
+            return Ok(());
+        }
+        match self.delete(at, &DeleteOptions::default()).await {
+            Err(error) if error.code != 404 => Err(error),
+            _ => Err(namespace.not_found()),
+        }
     }
 
     /// The namespace must be there and alive.

@@ -7,7 +7,7 @@ use kube::api::{
 use kube::core::response::StatusSummary;
 use serde_json::json;
 
-use crate::fixture::{both, status, until};
+use crate::fixture::{Way, both, fixture, status, until};
 
 fn map(name: &str, value: &str) -> ConfigMap {
     ConfigMap {
@@ -173,6 +173,38 @@ async fn a_deleted_namespace_is_emptied_and_then_goes() {
         until("the namespace goes", async || namespaces.get_opt("work").await.unwrap().is_none().then_some(())).await;
     })
     .await;
+}
+
+#[tokio::test]
+async fn nothing_survives_its_namespace_however_late_it_arrives() {
+    let f = fixture(Way::InProcess).await;
+    let namespaces: Api<Namespace> = Api::all(f.client.clone());
+    for round in 0..10 {
+        let name = format!("work{round}");
+        let work =
+            Namespace { metadata: ObjectMeta { name: Some(name.clone()), ..Default::default() }, ..Default::default() };
+        namespaces.create(&PostParams::default(), &work).await.unwrap();
+        let api: Api<ConfigMap> = Api::namespaced(f.client.clone(), &name);
+        let creators = (0..8).map(|creator| {
+            let api = api.clone();
+            async move {
+                let mut n = 0;
+                while api.create(&PostParams::default(), &map(&format!("o{creator}-{n}"), "1")).await.is_ok() {
+                    n += 1;
+                }
+            }
+        });
+        let delete = async {
+            tokio::task::yield_now().await;
+            namespaces.delete(&name, &DeleteParams::default()).await.unwrap();
+        };
+        futures::future::join(futures::future::join_all(creators), delete).await;
+        until("the namespace goes", async || namespaces.get_opt(&name).await.unwrap().is_none().then_some(())).await;
+        until("nothing is left", async || {
+            api.list(&ListParams::default()).await.unwrap().items.is_empty().then_some(())
+        })
+        .await;
+    }
 }
 
 #[tokio::test]
