@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::{Instant, sleep_until};
 
 use super::list::{Match, revision, version_match};
@@ -217,8 +218,16 @@ impl Watching {
             self.bookmark_at = Some(now + BOOKMARK_EVERY);
             // Published means: already in our buffer. So after draining it nothing up to `published` is missing.
             let published = self.store.revision();
-            while let Ok(event) = self.subscription.try_recv() {
-                self.take(event);
+            loop {
+                match self.subscription.try_recv() {
+                    Ok(event) => self.take(event),
+                    Err(TryRecvError::Empty) => break,
+                    // Cut off meanwhile: something up to `published` may be missing.
+                    Err(TryRecvError::Disconnected) => {
+                        self.ended = true;
+                        return;
+                    }
+                }
             }
             self.queue.push_back(WatchStep::Bookmark(published.max(self.seen), false));
         }
