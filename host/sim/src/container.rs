@@ -8,7 +8,7 @@
 //! kind shares its store with nobody, so a cluster in real containers has one control-plane node.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -147,6 +147,12 @@ impl Node for RealNode {
     }
 }
 
+/// The address that listens on all addresses: of both families where the container has IPv6.
+fn everywhere() -> IpAddr {
+    let both = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    if std::net::TcpListener::bind((both, 0)).is_ok() { both } else { IpAddr::V4(Ipv4Addr::UNSPECIFIED) }
+}
+
 async fn run_node() -> i32 {
     log("capwasm simulated node: no systemd, no containerd, no kubelet; nothing but a simulation runs here");
     let (Ok(mut term), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
@@ -208,7 +214,7 @@ impl Kubelet {
         let files: &dyn Files = &RealFiles;
         files.make_directories(crate::files::parent(STORE)).map_err(|error| reason(&error))?;
         let workloads: Arc<Workloads> = Workloads::open(Path::new(STORE), CACHE)?;
-        self.serving = Some(workloads.serve("node", &pod, IpAddr::V4(Ipv4Addr::UNSPECIFIED)).await?);
+        self.serving = Some(workloads.serve("node", &pod, everywhere()).await?);
         log(&format!("kubelet: serving the API server on port {}", pod.port));
         Ok(())
     }
@@ -252,9 +258,7 @@ async fn run_balancer() -> i32 {
         Configuration::parse(&text).map_err(|problems| problems.join("\n"))
     };
     let started = match configuration() {
-        Ok(configuration) => {
-            Balancer::start(IpAddr::V4(Ipv4Addr::UNSPECIFIED), &configuration).await.map_err(|error| error.to_string())
-        }
+        Ok(configuration) => Balancer::start(everywhere(), &configuration).await.map_err(|error| error.to_string()),
         Err(problem) => Err(problem),
     };
     let balancer = match started {

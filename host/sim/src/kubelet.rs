@@ -227,7 +227,11 @@ pub async fn beat(rest: &Rest, node: &str) -> Result<(), RestError> {
         "metadata": { "name": node, "namespace": "kube-node-lease" },
         "spec": { "holderIdentity": node, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": time },
     });
-    rest.create(LEASES, &lease).await.map(drop)
+    match rest.create(LEASES, &lease).await {
+        // kubeadm and the kubelet's own heartbeat met.
+        Err(error) if error.code() == Some(409) => Ok(()),
+        other => other.map(drop),
+    }
 }
 
 /// Says that a node's kubelet went silent, as the node lifecycle controller of a real control plane does.

@@ -27,7 +27,7 @@ pub mod shell;
 mod workload;
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ use workload::Workloads;
 pub struct SimOptions {
     /// Unix socket of the Docker Engine API; created with mode 0600.
     pub socket: PathBuf,
-    /// Directory of everything durable: containers, files, images, workload clusters. Created when missing.
+    /// Directory of everything durable: containers, files, images, workload clusters. Created with mode 0700 when missing.
     pub data_dir: PathBuf,
     /// Bytes of page cache for the database of all workload clusters.
     pub cache_bytes: usize,
@@ -92,7 +92,12 @@ pub async fn run(options: SimOptions, shutdown: CancellationToken) -> Result<(),
     // Both TLS back ends may be linked in; the first choice stays.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     raise_file_limit();
-    std::fs::create_dir_all(&options.data_dir).map_err(|error| SimError::Directory(options.data_dir.clone(), error))?;
+    // Keys of all clusters lie there.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&options.data_dir)
+        .map_err(|error| SimError::Directory(options.data_dir.clone(), error))?;
     // First of all: the lock of this database guards the whole directory.
     let engine_path = options.data_dir.join("engine.redb");
     check_unlocked(&engine_path, &options.data_dir)?;

@@ -79,3 +79,41 @@ async fn a_killed_engine_comes_back_with_running_containers_and_finishes_interru
     assert_eq!(nodes["items"].as_array().unwrap().len(), 2);
     kill(child);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubeadm_ends_well_whenever_the_engine_is_killed_meanwhile() {
+    let directory = tempfile::tempdir().unwrap();
+    let docker = Docker::unix(directory.path().join("docker.sock"));
+    let mut child = spawn(directory.path(), &docker).await;
+    prepare(&docker).await;
+    // Moments of an init or a join, which take a few hundred milliseconds; not waits for something.
+    for milliseconds in [5, 40, 90, 160, 300] {
+        let certificates = Certificates::new();
+        let node = format!("cp-{milliseconds}");
+        create(&docker, &node, &format!("kindest/node:{VERSION}")).await;
+        let endpoint = format!("{}:6443", start(&docker, &node).await);
+        put(&docker, &node, &certificates.with("/run/kubeadm/kubeadm.yaml", &init_config(&endpoint, &node))).await;
+        let exec = begin(&docker, &node, "kubeadm init --config /run/kubeadm/kubeadm.yaml >/tmp/log 2>&1").await;
+        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+        kill(child);
+        child = spawn(directory.path(), &docker).await;
+        let code = finished(&docker, &exec).await;
+        assert_eq!(code, 0, "init, killed after {milliseconds} ms: {}", read(&docker, &node, "/tmp/log").await);
+
+        let worker = format!("w-{milliseconds}");
+        create(&docker, &worker, &format!("kindest/node:{VERSION}")).await;
+        start(&docker, &worker).await;
+        let config = join_config(&endpoint, TOKEN, &certificates.hash(), false);
+        put(&docker, &worker, &[("/run/kubeadm/kubeadm-join-config.yaml", &config)]).await;
+        let exec =
+            begin(&docker, &worker, "kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml >/tmp/log 2>&1").await;
+        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+        kill(child);
+        child = spawn(directory.path(), &docker).await;
+        let code = finished(&docker, &exec).await;
+        assert_eq!(code, 0, "join, killed after {milliseconds} ms: {}", read(&docker, &worker, "/tmp/log").await);
+        let nodes = get(&certificates.admin(&endpoint), "/api/v1/nodes").await.unwrap();
+        assert_eq!(nodes["items"].as_array().unwrap().len(), 2);
+    }
+    kill(child);
+}
