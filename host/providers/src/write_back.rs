@@ -79,7 +79,11 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
             plan.verdict = if *gone { Verdict::Done } else { Verdict::Waiting };
         }
         Ok(answer) => {
+            // An answer counts once everything that it rests on is done: a Secret that could not be written must not be
+            // announced, and what latches could never be taken back.
+            let without = desired.clone();
             write_answer(at, &mut desired, answer, &mut plan.operations);
+            plan.fallback = (!plan.operations.is_empty()).then_some(without);
             plan.verdict = Verdict::Done;
         }
         Err(problem) => {

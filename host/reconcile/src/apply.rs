@@ -108,7 +108,11 @@ impl Executor {
             return applied;
         }
         self.run_operations(controller, observed, plan, &mut applied).await;
-        let status = plan.desired.as_ref().and_then(|desired| diff::status_patch(observed, desired, &live));
+        let desired = match applied.failed_operation() {
+            Some(_) => plan.fallback.as_ref().or(plan.desired.as_ref()),
+            None => plan.desired.as_ref(),
+        };
+        let status = desired.and_then(|desired| diff::status_patch(observed, desired, &live));
         if let Some(patch) = status
             && !self.write_own(&writer, key, Some("status"), &patch, &mut live, &mut applied).await
         {

@@ -15,6 +15,9 @@ pub struct Plan {
     /// The reconciled object as it should be: what was observed, modified. `None` leaves it alone. The executor writes
     /// the differences (metadata and spec, then status) as merge patches, and nothing where nothing differs.
     pub desired: Option<Value>,
+    /// The reconciled object as its status should be when an operation fails: without what only the operations make true.
+    /// `None`: as `desired`.
+    pub fallback: Option<Value>,
     /// Writes to other objects, in this order; the first failure stops the rest.
     pub operations: Vec<Operation>,
     /// Finalizers of the reconciled object to remove last, only when everything before succeeded.

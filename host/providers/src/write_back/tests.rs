@@ -110,6 +110,7 @@ fn bootstrap_data_becomes_a_secret_after_the_other_operations() {
     assert_eq!((secret["metadata"]["name"].as_str(), secret["type"].as_str()), (Some("t"), Some("cluster.x-k8s.io/secret")));
     assert_eq!(secret["data"]["value"], "I2Nsb3VkLWNvbmZpZw==");
     assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "u");
+    assert_eq!(plan.fallback.unwrap().pointer("/status/dataSecretName"), None, "not announced when the Secret could not be written");
     let status = &plan.desired.unwrap()["status"];
     assert_eq!((status["dataSecretName"].as_str(), status["initialization"]["dataSecretCreated"].as_bool()), (Some("t"), Some(true)));
 }

@@ -38,9 +38,12 @@ async fn the_first_failure_stops_the_rest_and_keeps_the_finalizer() {
         let create = |name: &str| Operation::management(name, Action::Create(owned(object, name)));
         let mut desired = object.clone();
         desired["status"]["reached"] = json!(true);
+        let without = desired.clone();
+        desired["status"]["done"] = json!(true);
         Plan {
             operations: vec![create("mine"), create("theirs"), create("never")],
             release: vec!["test.capwasm.dev/ours".to_owned()],
+            fallback: Some(without),
             ..Plan::desire(desired)
         }
     });
@@ -54,6 +57,7 @@ async fn the_first_failure_stops_the_rest_and_keeps_the_finalizer() {
     assert_eq!(results[1].1.as_ref().unwrap_err().reason, "OwnedByAnother");
     let object = world.get_widget("w").await.unwrap();
     assert_eq!(object["status"]["reached"], true, "the status is written whatever the operations did");
+    assert_eq!(object["status"].get("done"), None, "but not what only the operations make true");
     assert!(meta::has_finalizer(&object, "test.capwasm.dev/ours"));
     let names: Vec<_> = world.list(configs()).await.iter().map(|c| c["metadata"]["name"].clone()).collect();
     assert_eq!(names, ["mine", "theirs"]);
