@@ -21,10 +21,12 @@ pub fn install_and_start() {
         let _ = shell::status(Command::new("apt-get").args(["install", "-y", "-q", "--no-install-recommends", "docker.io", "iptables"]));
     }
     let log = std::env::temp_dir().join("capwasm-dockerd.log");
+    // A pid file of an engine that died with its machine must not keep this one from starting.
+    let pid = std::env::temp_dir().join(format!("capwasm-dockerd-{}.pid", std::process::id()));
     eprintln!("+ dockerd (log: {})", log.display());
     let Ok(output) = std::fs::File::create(&log) else { return };
     let Ok(errors) = output.try_clone() else { return };
-    let started = Command::new("dockerd").stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
+    let started = Command::new("dockerd").arg("--pidfile").arg(&pid).stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
     if started.is_err() {
         return;
     }
