@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::files::{Entry, Tree};
 use crate::heartbeat::Heartbeats;
@@ -91,6 +92,8 @@ pub struct Engine {
     journal: Journal,
     workloads: Arc<Workloads>,
     heartbeats: Arc<Heartbeats>,
+    /// Cancelled when the engine ends: execs are broken off without a result.
+    quiescing: CancellationToken,
 }
 
 /// Everything read back from disk.
@@ -179,7 +182,7 @@ impl Engine {
         let execs = found.execs.into_iter().map(|record| (record.id.clone(), Exec::new(record))).collect();
         let state =
             Mutex::new(State { containers, names, execs, networks: found.networks, images: found.images, addresses });
-        Ok(Arc::new(Engine { id, state, journal, workloads, heartbeats }))
+        Ok(Arc::new(Engine { id, state, journal, workloads, heartbeats, quiescing: CancellationToken::new() }))
     }
 
     /// Starts what was running when the engine ended, and runs interrupted execs again.

@@ -120,9 +120,11 @@ async fn an_engine_comes_back_with_its_clusters_and_a_second_one_is_refused() {
     let certificates = Certificates::new();
     let endpoint = cluster(&sim.docker, "c", &certificates).await;
     let before = address(&sim.docker, "c-cp-1").await;
+    let exec = begin(&sim.docker, "c-cp-1", "mkdir /once || exit 9\nsleep 1\ntest -d /once").await;
     sim.stop().await;
 
     let sim = Sim::start(directory.path()).await;
+    assert_eq!(finished(&sim.docker, &exec).await, 0, "an exec that was broken off runs again");
     assert_eq!(address(&sim.docker, "c-cp-1").await, before);
     assert_eq!(read(&sim.docker, "c-cp-1", "/run/cluster-api/bootstrap-success.complete").await, "success\n");
     let node = get(&certificates.admin(&endpoint), "/api/v1/nodes/c-cp-1").await.unwrap();
@@ -134,5 +136,30 @@ async fn an_engine_comes_back_with_its_clusters_and_a_second_one_is_refused() {
     assert_eq!(start(&sim.docker, "c-cp-1").await, before);
     let nodes = get(&certificates.admin(&endpoint), "/api/v1/nodes").await.unwrap();
     assert_eq!(nodes["items"].as_array().unwrap().len(), 1);
+    sim.stop().await;
+}
+
+#[tokio::test]
+async fn a_removed_container_ends_its_execs_and_leaves_nothing_on_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = Sim::start(directory.path()).await;
+    prepare(&sim.docker).await;
+    create(&sim.docker, "gone", &format!("kindest/node:{VERSION}")).await;
+    let first = start(&sim.docker, "gone").await;
+    let exec = begin(&sim.docker, "gone", "echo x > /tmp/x; sleep 3600").await;
+    call(&sim.docker, Method::POST, "/containers/gone/kill", Value::Null).await;
+    assert_eq!(finished(&sim.docker, &exec).await, 137);
+    call(&sim.docker, Method::POST, "/containers/gone/start", Value::Null).await;
+    assert_eq!(read(&sim.docker, "gone", "/tmp/x").await, "x\n");
+    begin(&sim.docker, "gone", "echo y > /tmp/y; sleep 3600").await;
+    call(&sim.docker, Method::DELETE, "/containers/gone?force=1", Value::Null).await;
+    assert_eq!(code(&sim.docker, Method::GET, &format!("/exec/{exec}/json"), Value::Null).await, 404);
+    sim.stop().await;
+
+    let sim = Sim::start(directory.path()).await;
+    let all = call(&sim.docker, Method::GET, "/containers/json?all=1", Value::Null).await;
+    assert_eq!(all, json!([]));
+    create(&sim.docker, "again", &format!("kindest/node:{VERSION}")).await;
+    assert_eq!(start(&sim.docker, "again").await, first, "addresses are used again");
     sim.stop().await;
 }

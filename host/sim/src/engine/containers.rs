@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
 
 use super::journal::Change;
 use super::process::Process;
@@ -46,6 +47,8 @@ pub(super) struct Container {
     pub lifecycle: tokio::sync::Mutex<()>,
     /// Rung when it stops.
     pub stopped: Notify,
+    /// Its execs while they run.
+    pub tasks: TaskTracker,
     /// Ids of its execs, oldest first.
     pub execs: Mutex<VecDeque<String>>,
 }
@@ -59,6 +62,7 @@ impl Container {
             process: Mutex::default(),
             lifecycle: tokio::sync::Mutex::default(),
             stopped: Notify::new(),
+            tasks: TaskTracker::new(),
             execs: Mutex::default(),
         })
     }
@@ -224,6 +228,10 @@ impl Engine {
         if let Some(process) = process {
             process.end(self).await;
         }
+        // What they changed is on disk before anything later is, such as the container's removal.
+        container.tasks.close();
+        container.tasks.wait().await;
+        container.tasks.reopen();
         {
             let mut record = container.record.lock();
             record.running = false;

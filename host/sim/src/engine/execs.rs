@@ -133,7 +133,8 @@ impl Engine {
             record.change()
         };
         self.journal.commit(vec![change]).await.map_err(Refused::internal)?;
-        Ok(tokio::spawn(Arc::clone(self).perform(exec, container, process)))
+        let tasks = container.tasks.clone();
+        Ok(tasks.spawn(Arc::clone(self).perform(exec, container, process)))
     }
 
     /// Runs an exec again that was interrupted when the engine was killed: nothing of its first run is left.
@@ -141,7 +142,10 @@ impl Engine {
         let id = exec.record.lock().container.clone();
         let Ok(container) = self.container(&id) else { return };
         match self.running(&container) {
-            Ok(process) => drop(tokio::spawn(Arc::clone(self).perform(Arc::clone(exec), container, process))),
+            Ok(process) => {
+                let tasks = container.tasks.clone();
+                drop(tasks.spawn(Arc::clone(self).perform(Arc::clone(exec), container, process)));
+            }
             Err(_) => self.finish(exec, KILLED, Vec::new()).await,
         }
     }
@@ -167,6 +171,8 @@ impl Engine {
         let command = words(&config["Cmd"]);
         let status = tokio::select! {
             status = shell::execute(&node, &command, environment, &directory, streams.clone()) => status,
+            // Left as it is on disk: it runs again when the engine does.
+            () = self.quiescing.cancelled() => return Output::default(),
             () = stop.cancelled() => KILLED,
         };
         self.finish(&exec, status, file_changes(&container.id(), &node.changes)).await;

@@ -148,8 +148,11 @@ impl Engine {
 
     /// Stops everything that runs, keeping on disk that it should run.
     pub(crate) async fn quiesce(&self) {
+        self.quiescing.cancel();
         let containers: Vec<Arc<Container>> = self.state.lock().containers.values().cloned().collect();
         for container in containers {
+            container.tasks.close();
+            container.tasks.wait().await;
             let process = container.process.lock().take();
             if let Some(process) = process {
                 process.end(self).await;
