@@ -1,0 +1,248 @@
+//! Single-node clusters on the simulator: time, peak memory, and API writes per machine. Prints a row per number of
+//! clusters. Usage: `scale CAPWASM_BINARY COUNT...`
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
+
+/// Longest time for all clusters of one row.
+const LONGEST: Duration = Duration::from_secs(600);
+/// Kinds whose writes make up a machine.
+const MACHINE_KINDS: [&str; 3] = ["Machine", "KubeadmConfig", "DockerMachine"];
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args_os().skip(1);
+    let binary = PathBuf::from(arguments.next().context("usage: scale CAPWASM_BINARY COUNT...")?);
+    let counts: Vec<usize> = arguments.map(|count| Ok(count.to_string_lossy().parse()?)).collect::<Result<_>>()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    println!("{} cores, {:.1} ms per fsync of 4 kB", std::thread::available_parallelism()?, fsync_millis()?);
+    println!("clusters  seconds  s/cluster  host idle MB  host peak MB  sim peak MB  writes/machine  its objects only");
+    for count in counts {
+        let row = runtime.block_on(measure(&binary, count))?;
+        println!(
+            "{count:8}  {:7.1}  {:9.3}  {:12.0}  {:12.0}  {:11.0}  {:14.1}  {:16.1}",
+            row.seconds,
+            row.seconds / count as f64,
+            row.idle_mb,
+            row.host_mb,
+            row.sim_mb,
+            row.writes / count as f64,
+            row.machine_writes / count as f64
+        );
+    }
+    Ok(())
+}
+
+struct Row {
+    seconds: f64,
+    idle_mb: f64,
+    host_mb: f64,
+    sim_mb: f64,
+    writes: f64,
+    machine_writes: f64,
+}
+
+async fn measure(binary: &Path, count: usize) -> Result<Row> {
+    let folder = tempfile::tempdir()?;
+    let mut host = Host::start(binary, folder.path())?;
+    let result = provision(binary, &host, folder.path(), count).await;
+    host.stop()?;
+    result
+}
+
+async fn provision(binary: &Path, host: &Host, folder: &Path, count: usize) -> Result<Row> {
+    let config = Kubeconfig::read_from(folder.join("kubeconfig"))?;
+    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
+    let client = kube::Client::try_from(config)?;
+    let idle_mb = memory(host.process.id(), "VmRSS:")?;
+    let before = writes(host.diagnostics)?;
+    let started = Instant::now();
+    for index in 0..count {
+        let manifests = Command::new(binary)
+            .args(["generate", "cluster", &format!("c{index}"), "--worker-machine-count", "0"])
+            .output()?;
+        apply(&client, &String::from_utf8(manifests.stdout)?).await?;
+    }
+    let clusters: Api<DynamicObject> =
+        Api::all_with(client, &ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "Cluster")));
+    loop {
+        let available = clusters
+            .list(&ListParams::default())
+            .await?
+            .items
+            .iter()
+            .filter(|cluster| is_available(&cluster.data))
+            .count();
+        if available == count {
+            break;
+        }
+        if started.elapsed() > LONGEST {
+            bail!("{available} of {count} clusters are available after {LONGEST:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(if count < 20 { 50 } else { 500 })).await;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let after = writes(host.diagnostics)?;
+    let of = |kinds: Option<&[&str]>| {
+        let sum = |counts: &BTreeMap<String, f64>| -> f64 {
+            counts
+                .iter()
+                .filter(|(kind, _)| kinds.is_none_or(|kinds| kinds.contains(&kind.as_str())))
+                .map(|(_, count)| count)
+                .sum()
+        };
+        sum(&after) - sum(&before)
+    };
+    Ok(Row {
+        seconds,
+        idle_mb,
+        host_mb: memory(host.process.id(), "VmHWM:")?,
+        sim_mb: memory(simulator(folder)?, "VmHWM:")?,
+        writes: of(None),
+        machine_writes: of(Some(&MACHINE_KINDS)),
+    })
+}
+
+async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
+    for text in manifests.split("\n---\n") {
+        let document: Value = serde_saphyr::from_str(text)?;
+        let (group, version) =
+            document["apiVersion"].as_str().and_then(|text| text.split_once('/')).context("no apiVersion")?;
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
+            group,
+            version,
+            document["kind"].as_str().unwrap_or_default(),
+        ));
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+        let name = document["metadata"]["name"].as_str().context("no name")?;
+        api.patch(name, &PatchParams::apply("scale"), &Patch::Apply(&document)).await?;
+    }
+    Ok(())
+}
+
+fn is_available(data: &Value) -> bool {
+    let conditions = data.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.is_some_and(|list| {
+        list.iter().any(|condition| condition["type"] == "Available" && condition["status"] == "True")
+    })
+}
+
+/// A running `capwasm up`.
+struct Host {
+    process: Child,
+    diagnostics: u16,
+    folder: PathBuf,
+}
+
+impl Host {
+    fn start(binary: &Path, folder: &Path) -> Result<Self> {
+        // The provider's compiled code comes from a warm cache, as on every start but the first.
+        for _ in 0..2 {
+            let mut host = Self::spawn(binary, folder)?;
+            if host.is_warm() {
+                return Ok(host);
+            }
+            host.stop()?;
+        }
+        bail!("`capwasm up` compiles its providers at every start")
+    }
+
+    fn spawn(binary: &Path, folder: &Path) -> Result<Self> {
+        let warm = folder.join("aot").is_dir();
+        let diagnostics = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut process = Command::new(binary)
+            .args(["up", "--engine", "sim", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(folder)
+            .arg("--kubeconfig")
+            .arg(folder.join("kubeconfig"))
+            .args(["--diagnostics", &format!("127.0.0.1:{diagnostics}")])
+            .env("RUST_LOG", "error")
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("unable to start {}", binary.display()))?;
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().context("no output")?).read_line(&mut line)?;
+        if !line.contains("ready") {
+            bail!("`capwasm up` did not become ready: {line}");
+        }
+        std::fs::write(folder.join("warm"), if warm { "1" } else { "0" })?;
+        Ok(Self { process, diagnostics, folder: folder.to_owned() })
+    }
+
+    fn is_warm(&mut self) -> bool {
+        std::fs::read_to_string(self.folder.join("warm")).is_ok_and(|text| text == "1")
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        signal(self.process.id())?;
+        self.process.wait()?;
+        if let Ok(simulator) = simulator(&self.folder) {
+            signal(simulator)?;
+        }
+        Ok(())
+    }
+}
+
+fn signal(process: u32) -> Result<()> {
+    let status = Command::new("kill").arg(process.to_string()).status()?;
+    if !status.success() {
+        bail!("unable to end process {process}");
+    }
+    Ok(())
+}
+
+/// Process id of the simulated engine on a folder.
+fn simulator(folder: &Path) -> Result<u32> {
+    let socket = folder.join("sim.sock");
+    for entry in std::fs::read_dir("/proc")? {
+        let entry = entry?;
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let line = std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+        if line.contains("\0sim\0") && line.contains(&*socket.to_string_lossy()) {
+            return Ok(process);
+        }
+    }
+    bail!("there is no simulated engine on {}", socket.display())
+}
+
+/// A line of /proc/PID/status, in MB.
+fn memory(process: u32, field: &str) -> Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = text.lines().find(|line| line.starts_with(field)).with_context(|| format!("no {field}"))?;
+    let kilobytes: f64 = line.split_whitespace().nth(1).context("no number")?.parse()?;
+    Ok(kilobytes / 1e3)
+}
+
+/// API writes of the host so far, by kind.
+fn writes(port: u16) -> Result<BTreeMap<String, f64>> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let mut counts = BTreeMap::new();
+    for line in text.lines().filter(|line| line.starts_with("capwasm_api_writes_total{")) {
+        let kind = line.split("kind=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+        let count: f64 = line.rsplit(' ').next().unwrap_or_default().parse()?;
+        *counts.entry(kind.to_owned()).or_default() += count;
+    }
+    Ok(counts)
+}
+
+/// What a durable write costs on this disk.
+fn fsync_millis() -> Result<f64> {
+    let mut file = tempfile::tempfile()?;
+    let started = Instant::now();
+    for _ in 0..100 {
+        file.write_all(&[0; 4096])?;
+        file.sync_data()?;
+    }
+    Ok(started.elapsed().as_secs_f64() * 10.0)
+}
