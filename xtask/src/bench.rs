@@ -25,5 +25,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     shell::run(build::cargo().args(["build", "--release", "--package", "capwasm-tests", "--bin", "scale"]))?;
     let counts: Vec<String> = options.clusters.iter().map(usize::to_string).collect();
-    shell::run(Command::new(build::target().join("release/scale")).arg(build::target().join("release/capwasm")).args(counts))
+    shell::run(
+        Command::new(build::target().join("release/scale")).arg(build::target().join("release/capwasm")).args(counts),
+    )
 }

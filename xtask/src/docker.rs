@@ -18,7 +18,14 @@ pub fn answers() -> bool {
 pub fn install_and_start() {
     if !shell::on_path("dockerd") {
         let _ = shell::status(Command::new("apt-get").args(["update", "-q"]));
-        let _ = shell::status(Command::new("apt-get").args(["install", "-y", "-q", "--no-install-recommends", "docker.io", "iptables"]));
+        let _ = shell::status(Command::new("apt-get").args([
+            "install",
+            "-y",
+            "-q",
+            "--no-install-recommends",
+            "docker.io",
+            "iptables",
+        ]));
     }
     let log = std::env::temp_dir().join("capwasm-dockerd.log");
     // A pid file of an engine that died with its machine must not keep this one from starting.
@@ -26,7 +33,8 @@ pub fn install_and_start() {
     eprintln!("+ dockerd (log: {})", log.display());
     let Ok(output) = std::fs::File::create(&log) else { return };
     let Ok(errors) = output.try_clone() else { return };
-    let started = Command::new("dockerd").arg("--pidfile").arg(&pid).stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
+    let started =
+        Command::new("dockerd").arg("--pidfile").arg(&pid).stdin(Stdio::null()).stdout(output).stderr(errors).spawn();
     if started.is_err() {
         return;
     }

@@ -44,7 +44,10 @@ fn main() -> anyhow::Result<()> {
         Command::Quickstart { arguments } => {
             setup::wasm_target()?;
             build::everything()?;
-            shell::replace(&build::root().join("target/release/capwasm"), [vec!["quickstart".into()], arguments].concat())
+            shell::replace(
+                &build::root().join("target/release/capwasm"),
+                [vec!["quickstart".into()], arguments].concat(),
+            )
         }
         Command::Test(options) => test::run(&options),
         Command::Bench(options) => bench::run(&options),

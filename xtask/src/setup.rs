@@ -52,7 +52,9 @@ pub fn wasm_target() -> Result<()> {
         return Ok(());
     }
     if !shell::on_path("rustup") {
-        bail!("the target wasm32-wasip2 is missing and there is no rustup: install the target's standard library for this rustc");
+        bail!(
+            "the target wasm32-wasip2 is missing and there is no rustup: install the target's standard library for this rustc"
+        );
     }
     shell::run(Command::new("rustup").args(["target", "add", "wasm32-wasip2"]))
 }
@@ -65,7 +67,8 @@ fn is_root() -> bool {
 fn kubectl() -> bool {
     let Ok(out) = Command::new("kubectl").args(["version", "--client"]).output() else { return false };
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    let minor = text.split("v1.").nth(1).and_then(|rest| rest.split('.').next()).and_then(|minor| minor.parse::<u32>().ok());
+    let minor =
+        text.split("v1.").nth(1).and_then(|rest| rest.split('.').next()).and_then(|minor| minor.parse::<u32>().ok());
     minor.is_some_and(|minor| minor >= 29)
 }
 

@@ -56,7 +56,12 @@ pub fn run(options: &Options) -> Result<()> {
     for line in &skipped {
         println!("SKIPPED: {line}");
     }
-    println!("{} passed, {} failed, {} skipped", counts.passed.saturating_sub(skipped.len()), counts.failed, counts.ignored + skipped.len());
+    println!(
+        "{} passed, {} failed, {} skipped",
+        counts.passed.saturating_sub(skipped.len()),
+        counts.failed,
+        counts.ignored + skipped.len()
+    );
     std::io::stdout().flush()?;
     if !status.success() || counts.failed > 0 {
         bail!("tests failed");
@@ -80,7 +85,9 @@ impl Counts {
         let Some(rest) = line.strip_prefix("test result: ") else { return };
         for part in rest.split(['.', ';']) {
             let mut words = part.split_whitespace();
-            let (Some(Ok(number)), Some(what)) = (words.next().map(str::parse::<usize>), words.next()) else { continue };
+            let (Some(Ok(number)), Some(what)) = (words.next().map(str::parse::<usize>), words.next()) else {
+                continue;
+            };
             match what {
                 "passed" => self.passed += number,
                 "failed" => self.failed += number,
@@ -99,7 +106,8 @@ mod tests {
     fn result_lines_are_added_up() {
         let mut counts = Counts::default();
         counts.read("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s");
-        counts.read("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s");
+        counts
+            .read("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s");
         counts.read("test some::name ... ok");
         assert_eq!((counts.passed, counts.failed, counts.ignored), (15, 2, 1));
     }

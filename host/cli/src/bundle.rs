@@ -34,7 +34,10 @@ pub async fn print_crds(options: CrdsOptions) -> Result<()> {
         let runtime = Runtime::new(RuntimeOptions::default())?;
         for name in BUNDLED {
             let file = format!("{name}.wasm");
-            let provider = runtime.load(&files.read(&file).await?, Limits::default()).await.with_context(|| format!("unable to load {file}"))?;
+            let provider = runtime
+                .load(&files.read(&file).await?, Limits::default())
+                .await
+                .with_context(|| format!("unable to load {file}"))?;
             crds.extend(capwasm_providers::crds(provider.descriptor()));
         }
     }
@@ -57,6 +60,9 @@ pub fn provider_dir(given: Option<PathBuf>) -> Result<PathBuf> {
     let folders: Vec<PathBuf> = binary.ancestors().skip(1).take(2).map(|folder| folder.join("plugins")).collect();
     match folders.iter().find(|folder| folder.is_dir()) {
         Some(folder) => Ok(folder.clone()),
-        None => bail!("there is no folder with providers: give --provider-dir, or put them into {}", folders.first().map_or_else(String::new, |f| f.display().to_string())),
+        None => bail!(
+            "there is no folder with providers: give --provider-dir, or put them into {}",
+            folders.first().map_or_else(String::new, |f| f.display().to_string())
+        ),
     }
 }

@@ -99,7 +99,8 @@ impl Reader<'_> {
 
     async fn get(&self, group: &str, kind: &str, name: &str) -> Result<Option<Value>> {
         let Some((api, resource)) = self.api(group, kind).await? else { return Ok(None) };
-        let found = api.get_opt(name).await.with_context(|| format!("unable to read {kind} {}/{name}", self.namespace))?;
+        let found =
+            api.get_opt(name).await.with_context(|| format!("unable to read {kind} {}/{name}", self.namespace))?;
         found.map(|object| typed(&object, &resource)).transpose()
     }
 

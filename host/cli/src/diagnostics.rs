@@ -16,8 +16,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Serves until shutdown.
-pub async fn serve(address: SocketAddr, registry: Arc<Mutex<Registry>>, shutdown: CancellationToken) -> Result<JoinHandle<()>> {
-    let listener = TcpListener::bind(address).await.with_context(|| format!("unable to listen on {address} for diagnostics"))?;
+pub async fn serve(
+    address: SocketAddr,
+    registry: Arc<Mutex<Registry>>,
+    shutdown: CancellationToken,
+) -> Result<JoinHandle<()>> {
+    let listener =
+        TcpListener::bind(address).await.with_context(|| format!("unable to listen on {address} for diagnostics"))?;
     Ok(tokio::spawn(async move {
         loop {
             let connection = tokio::select! {
@@ -31,7 +36,9 @@ pub async fn serve(address: SocketAddr, registry: Arc<Mutex<Registry>>, shutdown
                 async move { Ok::<_, Infallible>(response) }
             });
             tokio::spawn(async move {
-                if let Err(error) = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await {
+                if let Err(error) =
+                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await
+                {
                     tracing::debug!(%error, "diagnostics connection");
                 }
             });

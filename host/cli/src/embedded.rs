@@ -51,11 +51,13 @@ pub struct Embedded {
 pub async fn start(options: &Options) -> Result<Embedded> {
     let folder = &options.data_dir;
     private_folder(folder)?;
-    let listener = TcpListener::bind(options.listen).await.with_context(|| format!("unable to listen on {}", options.listen))?;
+    let listener =
+        TcpListener::bind(options.listen).await.with_context(|| format!("unable to listen on {}", options.listen))?;
     let address = listener.local_addr()?;
     // Clients on this machine cannot connect to "any address".
     let host = if address.ip().is_unspecified() { "127.0.0.1".to_owned() } else { address.ip().to_string() };
-    let names = ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc", host.as_str()].map(str::to_owned);
+    let names =
+        ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc", host.as_str()].map(str::to_owned);
     let pki = pki::ensure(&folder.join("pki"), &names).context("unable to prepare the server's certificates")?;
     let store = open_store(folder).await?;
     let advertised = SocketAddr::new(host.parse().unwrap_or(address.ip()), address.port()).to_string();
@@ -113,7 +115,9 @@ async fn open_store(folder: &Path) -> Result<Arc<Store>> {
         let path = path.clone();
         move || Store::open(&path, STORE_CACHE)
     });
-    opened.await?.with_context(|| format!("unable to open {} (is another capwasm running on this folder?)", path.display()))
+    opened
+        .await?
+        .with_context(|| format!("unable to open {} (is another capwasm running on this folder?)", path.display()))
 }
 
 /// Makes the folder, readable by its owner only: it holds keys.

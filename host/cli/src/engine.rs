@@ -96,7 +96,9 @@ impl Engine {
     pub fn describe(&self) -> String {
         match self.machines {
             Machines::Kind => format!("Docker containers, engine at {}", self.socket.display()),
-            Machines::SimulatedInDocker => format!("SIMULATED nodes in Docker containers, engine at {}", self.socket.display()),
+            Machines::SimulatedInDocker => {
+                format!("SIMULATED nodes in Docker containers, engine at {}", self.socket.display())
+            }
             Machines::Simulated => format!("SIMULATED, engine at {}", self.socket.display()),
         }
     }
@@ -108,7 +110,10 @@ pub async fn start(options: &Options, data_dir: &Path) -> Result<Engine> {
         Choice::Sim => false,
         Choice::Docker => {
             docker::ping(&options.docker_socket).await.with_context(|| {
-                format!("no Docker engine answers at {}: start one, give --docker-socket, or use --engine sim", options.docker_socket.display())
+                format!(
+                    "no Docker engine answers at {}: start one, give --docker-socket, or use --engine sim",
+                    options.docker_socket.display()
+                )
             })?;
             true
         }
@@ -127,7 +132,12 @@ pub async fn start(options: &Options, data_dir: &Path) -> Result<Engine> {
 
 /// Like [`start`], for a cluster of one version right now: falls back to simulated nodes when Docker has no kindest/node
 /// image of it and cannot pull one. `say` tells the user.
-pub async fn start_for(options: &Options, data_dir: &Path, version: &str, say: &mut dyn FnMut(String)) -> Result<Engine> {
+pub async fn start_for(
+    options: &Options,
+    data_dir: &Path,
+    version: &str,
+    say: &mut dyn FnMut(String),
+) -> Result<Engine> {
     let engine = start(options, data_dir).await?;
     if engine.machines != Machines::Kind {
         return Ok(engine);
@@ -172,7 +182,11 @@ async fn simulator(data_dir: &Path) -> Result<Engine> {
     let folder = data_dir.join("sim");
     std::fs::create_dir_all(&folder).with_context(|| format!("unable to make {}", folder.display()))?;
     let log_path = folder.join("sim.log");
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(&log_path).with_context(|| format!("unable to write {}", log_path.display()))?;
+    let log = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&log_path)
+        .with_context(|| format!("unable to write {}", log_path.display()))?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(["sim", "--socket"])
         .arg(&socket)
@@ -215,7 +229,11 @@ fn socket_path(data_dir: &Path) -> Result<PathBuf> {
         return Ok(socket);
     }
     use sha2::{Digest, Sha256};
-    let hash: String = Sha256::digest(folder.as_os_str().as_encoded_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let hash: String = Sha256::digest(folder.as_os_str().as_encoded_bytes())
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     Ok(std::env::temp_dir().join(format!("capwasm-{hash}.sock")))
 }
 

@@ -16,8 +16,10 @@ pub fn write_private(path: &Path, text: &str) -> Result<()> {
     part.push(format!(".{}.part", std::process::id()));
     let part = Path::new(&part);
     let _ = std::fs::remove_file(part);
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(part).with_context(unable)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(part, path));
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(part).with_context(unable)?;
+    let written =
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(part, path));
     if written.is_err() {
         let _ = std::fs::remove_file(part);
     }

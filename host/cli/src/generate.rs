@@ -59,12 +59,31 @@ mod tests {
         for command in [None, Some("kubectl apply -f \"x: y\"".to_owned())] {
             options.post_init_command.clone_from(&command);
             let text = cluster(&options);
-            assert!(!["{name}", "{namespace}", "{version}", "{post}", "{workers}", "{control_planes}"].iter().any(|hole| text.contains(hole)), "{text}");
+            assert!(
+                !["{name}", "{namespace}", "{version}", "{post}", "{workers}", "{control_planes}"]
+                    .iter()
+                    .any(|hole| text.contains(hole)),
+                "{text}"
+            );
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
             let kinds: Vec<_> = documents.iter().map(|document| document["kind"].as_str().unwrap()).collect();
-            assert_eq!(kinds, ["DockerCluster", "Cluster", "DockerMachineTemplate", "KubeadmControlPlane", "DockerMachineTemplate", "KubeadmConfigTemplate", "MachineDeployment"]);
+            assert_eq!(
+                kinds,
+                [
+                    "DockerCluster",
+                    "Cluster",
+                    "DockerMachineTemplate",
+                    "KubeadmControlPlane",
+                    "DockerMachineTemplate",
+                    "KubeadmConfigTemplate",
+                    "MachineDeployment"
+                ]
+            );
             assert_eq!(documents[3]["spec"]["replicas"], 3);
-            assert_eq!(documents[3]["spec"]["kubeadmConfigSpec"]["postKubeadmCommands"][0].as_str(), command.as_deref());
+            assert_eq!(
+                documents[3]["spec"]["kubeadmConfigSpec"]["postKubeadmCommands"][0].as_str(),
+                command.as_deref()
+            );
             assert_eq!(documents[6]["spec"]["replicas"], 5);
         }
     }

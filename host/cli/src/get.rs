@@ -30,8 +30,14 @@ pub async fn kubeconfig(client: kube::Client, namespace: &str, cluster: &str) ->
     let name = format!("{cluster}-kubeconfig");
     let secrets: Api<Secret> = Api::namespaced(client, namespace);
     let Some(secret) = secrets.get_opt(&name).await.context("unable to read the Secret")? else {
-        bail!("there is no Secret {namespace}/{name}: the control plane of cluster {cluster:?} has not made it yet, or there is no such cluster");
+        bail!(
+            "there is no Secret {namespace}/{name}: the control plane of cluster {cluster:?} has not made it yet, or there is no such cluster"
+        );
     };
-    let value = secret.data.unwrap_or_default().remove("value").with_context(|| format!("Secret {namespace}/{name} has no key \"value\""))?;
+    let value = secret
+        .data
+        .unwrap_or_default()
+        .remove("value")
+        .with_context(|| format!("Secret {namespace}/{name} has no key \"value\""))?;
     String::from_utf8(value.0).with_context(|| format!("Secret {namespace}/{name} is not text"))
 }

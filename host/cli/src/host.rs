@@ -65,7 +65,8 @@ pub async fn start(client: kube::Client, options: &Options) -> Result<Host> {
             manager.add(controller.kind, controller.reconciler, controller.concurrency);
         }
     }
-    let runtime = Runtime::new(RuntimeOptions { aot_dir: options.aot_dir.clone(), ..RuntimeOptions::default() }).context("unable to start the WebAssembly runtime")?;
+    let runtime = Runtime::new(RuntimeOptions { aot_dir: options.aot_dir.clone(), ..RuntimeOptions::default() })
+        .context("unable to start the WebAssembly runtime")?;
     let files = ProviderFiles::open(&options.provider_dir)?;
     let bundled = bundled(&client, &runtime, &files, options).await?;
     let kind = cache.kind_at(wasm_provider::API_VERSION, wasm_provider::KIND).await?;
@@ -93,14 +94,25 @@ impl Host {
 
 /// WasmProviders of the files that the project ships; returns their names. Other files in the folder are left to the
 /// WasmProviders that a user writes: nothing is granted to them by being there.
-async fn bundled(client: &kube::Client, runtime: &Runtime, files: &ProviderFiles, options: &Options) -> Result<Vec<String>> {
+async fn bundled(
+    client: &kube::Client,
+    runtime: &Runtime,
+    files: &ProviderFiles,
+    options: &Options,
+) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for name in bundle::BUNDLED {
         let file = format!("{name}.wasm");
         if !files.names()?.contains(&file) {
-            bail!("provider {file} is not in {}: run `cargo xtask build`, or give --provider-dir", options.provider_dir.display());
+            bail!(
+                "provider {file} is not in {}: run `cargo xtask build`, or give --provider-dir",
+                options.provider_dir.display()
+            );
         }
-        let provider = runtime.load(&files.read(&file).await?, capwasm_runtime::Limits::default()).await.with_context(|| format!("unable to load {file}"))?;
+        let provider = runtime
+            .load(&files.read(&file).await?, capwasm_runtime::Limits::default())
+            .await
+            .with_context(|| format!("unable to load {file}"))?;
         let configuration = options.configurations.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone());
         let object = wasm_provider::bundled(provider.descriptor(), &file, &options.endpoints, configuration)?;
         install::wasm_provider(client, &object).await?;
@@ -112,13 +124,21 @@ async fn bundled(client: &kube::Client, runtime: &Runtime, files: &ProviderFiles
 async fn serving(client: &kube::Client, name: &str) -> Result<()> {
     let gvk = GroupVersionKind::gvk(wasm_provider::GROUP, "v1alpha1", wasm_provider::KIND);
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
-    let is_serving = |object: Option<&DynamicObject>| object.is_some_and(|object| capwasm_api::conditions::is_true(&serde_json::json!({"status": object.data.get("status")}), "Ready"));
-    let waited = tokio::time::timeout(PROVIDERS_READY, kube::runtime::wait::await_condition(api.clone(), name, is_serving)).await;
+    let is_serving = |object: Option<&DynamicObject>| {
+        object.is_some_and(|object| {
+            capwasm_api::conditions::is_true(&serde_json::json!({"status": object.data.get("status")}), "Ready")
+        })
+    };
+    let waited =
+        tokio::time::timeout(PROVIDERS_READY, kube::runtime::wait::await_condition(api.clone(), name, is_serving))
+            .await;
     if let Ok(Ok(_)) = waited {
         return Ok(());
     }
     let object = api.get_opt(name).await?;
-    let ready = object.and_then(|object| capwasm_api::conditions::get(&serde_json::json!({"status": object.data.get("status")}), "Ready"));
+    let ready = object.and_then(|object| {
+        capwasm_api::conditions::get(&serde_json::json!({"status": object.data.get("status")}), "Ready")
+    });
     match ready {
         Some(ready) => bail!("provider {name} does not serve: {}: {}", ready.reason, ready.message),
         None => bail!("provider {name} does not serve, and nothing says why"),

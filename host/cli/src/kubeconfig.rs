@@ -31,11 +31,18 @@ impl Connection {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         match &self.kubeconfig {
             Some(path) => {
-                let file = Kubeconfig::read_from(path).with_context(|| format!("unable to read kubeconfig {}", path.display()))?;
-                kube::Config::from_custom_kubeconfig(file, &options).await.with_context(|| format!("kubeconfig {} is not usable", path.display()))
+                let file = Kubeconfig::read_from(path)
+                    .with_context(|| format!("unable to read kubeconfig {}", path.display()))?;
+                kube::Config::from_custom_kubeconfig(file, &options)
+                    .await
+                    .with_context(|| format!("kubeconfig {} is not usable", path.display()))
             }
-            None if self.context.is_some() => kube::Config::from_kubeconfig(&options).await.context("the default kubeconfig is not usable"),
-            None => kube::Config::infer().await.context("no management cluster: give --kubeconfig, set KUBECONFIG, or run in a Pod"),
+            None if self.context.is_some() => {
+                kube::Config::from_kubeconfig(&options).await.context("the default kubeconfig is not usable")
+            }
+            None => kube::Config::infer()
+                .await
+                .context("no management cluster: give --kubeconfig, set KUBECONFIG, or run in a Pod"),
         }
     }
 
@@ -52,6 +59,8 @@ impl Connection {
 /// A client from the text of a kubeconfig.
 pub async fn client_from_text(text: &str) -> Result<kube::Client> {
     let config = Kubeconfig::from_yaml(text).context("not a kubeconfig")?;
-    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.context("the kubeconfig is not usable")?;
+    let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
+        .await
+        .context("the kubeconfig is not usable")?;
     Ok(kube::Client::try_from(config)?)
 }

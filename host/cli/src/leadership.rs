@@ -18,7 +18,8 @@ const GRACE_SECONDS: u64 = 5;
 /// Refuses while Cluster API's own core manager runs on this cluster.
 pub async fn refuse_beside_upstream(client: &kube::Client) -> Result<()> {
     let leases: Api<Lease> = Api::all(client.clone());
-    let list = leases.list(&kube::api::ListParams::default()).await.context("unable to look for other managers' Leases")?;
+    let list =
+        leases.list(&kube::api::ListParams::default()).await.context("unable to look for other managers' Leases")?;
     for lease in list.items.iter().filter(|lease| lease.metadata.name.as_deref() == Some(UPSTREAM)) {
         if let Some(holder) = lease.spec.as_ref().and_then(|spec| live_holder(spec, Timestamp::now())) {
             bail!(

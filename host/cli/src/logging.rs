@@ -32,9 +32,19 @@ impl Options {
             (1, _) => "debug",
             _ => "trace",
         };
-        let crates = ["capwasm", "capwasm_apiserver", "capwasm_core", "capwasm_providers", "capwasm_reconcile", "capwasm_remote", "capwasm_runtime", "capwasm_sim"];
+        let crates = [
+            "capwasm",
+            "capwasm_apiserver",
+            "capwasm_core",
+            "capwasm_providers",
+            "capwasm_reconcile",
+            "capwasm_remote",
+            "capwasm_runtime",
+            "capwasm_sim",
+        ];
         let directives = crates.map(|name| format!("{name}={ours}")).join(",");
-        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(format!("error,{directives}")));
+        let filter =
+            EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(format!("error,{directives}")));
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
         match self.log_format {
             Format::Text => lines.with_target(false).init(),

@@ -65,7 +65,10 @@ struct Inspected {
 async fn inspect(options: Inspect) -> Result<()> {
     let bytes = std::fs::read(&options.file).with_context(|| format!("unable to read {}", options.file.display()))?;
     let runtime = Runtime::new(RuntimeOptions::default())?;
-    let provider = runtime.load(&bytes, Limits::default()).await.with_context(|| format!("{} is not a provider", options.file.display()))?;
+    let provider = runtime
+        .load(&bytes, Limits::default())
+        .await
+        .with_context(|| format!("{} is not a provider", options.file.display()))?;
     let descriptor = provider.descriptor();
     let inspected = Inspected {
         name: descriptor.name.clone(),
@@ -94,12 +97,20 @@ fn people(provider: &Inspected) -> String {
     );
     let part = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     for kind in &provider.kinds {
-        text += &format!("  {:32} {:24} {}/{}\n", part(kind, "kind"), part(kind, "role"), part(kind, "group"), part(kind, "version"));
+        text += &format!(
+            "  {:32} {:24} {}/{}\n",
+            part(kind, "kind"),
+            part(kind, "role"),
+            part(kind, "group"),
+            part(kind, "version")
+        );
     }
     text += "wants\n";
     let wants = &provider.wants;
     let kinds = |list: &[capwasm_api::descriptor::KindPattern]| {
-        list.iter().map(|kind| if kind.group.is_empty() { kind.kind.clone() } else { format!("{}.{}", kind.kind, kind.group) }).collect()
+        list.iter()
+            .map(|kind| if kind.group.is_empty() { kind.kind.clone() } else { format!("{}.{}", kind.kind, kind.group) })
+            .collect()
     };
     let lists: [(&str, Vec<String>); 7] = [
         ("endpoints", wants.endpoints.clone()),
@@ -123,25 +134,33 @@ async fn list(options: List) -> Result<()> {
     let client = options.connection.client().await?;
     let gvk = GroupVersionKind::gvk(wasm_provider::GROUP, "v1alpha1", wasm_provider::KIND);
     let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&gvk));
-    let found = api.list(&ListParams::default()).await.context("unable to list WasmProviders: does capwasm run on this cluster?")?;
+    let found = api
+        .list(&ListParams::default())
+        .await
+        .context("unable to list WasmProviders: does capwasm run on this cluster?")?;
     let objects: Vec<Value> = found.items.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
     options.output.print(&objects, |objects| table(objects))
 }
 
 fn table(objects: &[Value]) -> String {
     let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING).set_header(["NAME", "VERSION", "DIGEST", "READY", "REASON", "KINDS"]);
+    table
+        .load_style(comfy_table::presets::NOTHING)
+        .set_header(["NAME", "VERSION", "DIGEST", "READY", "REASON", "KINDS"]);
     for object in objects {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
         let ready = capwasm_api::conditions::get(object, "Ready");
-        let kinds: Vec<_> = capwasm_api::json::items(object, "/status/kinds").iter().map(capwasm_api::json::kind).collect();
+        let kinds: Vec<_> =
+            capwasm_api::json::items(object, "/status/kinds").iter().map(capwasm_api::json::kind).collect();
         let digest = text("/status/digest");
         table.add_row([
             text("/metadata/name"),
             text("/status/version"),
             digest.get(..19).unwrap_or(&digest).to_owned(),
             ready.as_ref().map_or("-", |ready| ready.status.as_str()).to_owned(),
-            ready.map_or_else(String::new, |ready| if ready.message.is_empty() { ready.reason } else { format!("{}: {}", ready.reason, ready.message) }),
+            ready.map_or_else(String::new, |ready| {
+                if ready.message.is_empty() { ready.reason } else { format!("{}: {}", ready.reason, ready.message) }
+            }),
             kinds.join(","),
         ]);
     }

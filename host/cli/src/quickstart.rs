@@ -59,7 +59,9 @@ pub async fn run(options: Options) -> Result<ExitCode> {
     let shutdown = signals::shutdown()?;
     let temporary = match &options.data_dir {
         Some(_) => None,
-        None => Some(tempfile::Builder::new().prefix("capwasm-").tempdir().context("unable to make a temporary folder")?),
+        None => {
+            Some(tempfile::Builder::new().prefix("capwasm-").tempdir().context("unable to make a temporary folder")?)
+        }
     };
     let folder = match (&options.data_dir, &temporary) {
         (Some(folder), _) => folder.clone(),
@@ -71,7 +73,12 @@ pub async fn run(options: Options) -> Result<ExitCode> {
         up = start(&options, &folder, &progress) => up?,
         () = shutdown.cancelled() => bail!("interrupted"),
     };
-    progress.say(&format!("management cluster ready after {:.1?} on {}; machines: {}", started.elapsed(), up.server.url, up.engine.describe()));
+    progress.say(&format!(
+        "management cluster ready after {:.1?} on {}; machines: {}",
+        started.elapsed(),
+        up.server.url,
+        up.engine.describe()
+    ));
     let limit = options.timeout.unwrap_or(if up.engine.machines == Machines::Kind { 1200 } else { 180 });
     let provisioned = tokio::select! {
         result = tokio::time::timeout(Duration::from_secs(limit), provision(&options, &up, &folder, &progress)) => match result {
@@ -107,7 +114,8 @@ async fn start(options: &Options, folder: &Path, progress: &Progress) -> Result<
     embedded::private_folder(folder)?;
     progress.say("starting: container engine, API server, providers");
     let engine =
-        engine::start_for(&options.engine, folder, &options.kubernetes_version, &mut |text| progress.say(&text)).await?;
+        engine::start_for(&options.engine, folder, &options.kubernetes_version, &mut |text| progress.say(&text))
+            .await?;
     let simulator = engine.simulator;
     let started = manage(provider_dir, folder, engine).await;
     if let (Err(_), Some(process)) = (&started, simulator) {
@@ -137,7 +145,10 @@ async fn manage(provider_dir: PathBuf, folder: &Path, engine: Engine) -> Result<
 async fn provision(options: &Options, up: &Up, folder: &Path, progress: &Progress) -> Result<PathBuf> {
     let client = &up.server.client;
     sample::apply(client, &manifests(options, up)).await?;
-    progress.say(&format!("applied Cluster {}, a control plane of {} and {} workers", options.name, options.control_plane_machine_count, options.worker_machine_count));
+    progress.say(&format!(
+        "applied Cluster {}, a control plane of {} and {} workers",
+        options.name, options.control_plane_machine_count, options.worker_machine_count
+    ));
     let machines = options.control_plane_machine_count + options.worker_machine_count;
     verify::provisioned(client, NAMESPACE, &options.name, machines, progress).await?;
     let kubeconfig = get::kubeconfig(client.clone(), NAMESPACE, &options.name).await?;
@@ -163,12 +174,19 @@ fn manifests(options: &Options, up: &Up) -> String {
 async fn show(options: &Options, up: &Up, workload: &Path, started: Instant) -> Result<()> {
     let tree = describe::collect(&up.server.client, NAMESPACE, &options.name).await?;
     println!("\n{}", tree::render(&tree, false, Timestamp::now()));
-    println!("Cluster {} is provisioned and available after {:.1?}; machines: {}.", options.name, started.elapsed(), up.engine.describe());
+    println!(
+        "Cluster {} is provisioned and available after {:.1?}; machines: {}.",
+        options.name,
+        started.elapsed(),
+        up.engine.describe()
+    );
     if options.keep {
         println!("  kubectl --kubeconfig {} get clusters,machines", up.server.kubeconfig.display());
         println!("  kubectl --kubeconfig {} get nodes", workload.display());
     } else {
-        println!("Everything is torn down again now. To look around, run it with --keep: it prints kubeconfigs for kubectl.");
+        println!(
+            "Everything is torn down again now. To look around, run it with --keep: it prints kubeconfigs for kubectl."
+        );
     }
     Ok(())
 }
@@ -176,7 +194,9 @@ async fn show(options: &Options, up: &Up, workload: &Path, started: Instant) -> 
 /// Deletes the sample, waits until nothing is left of it, and stops everything that was started.
 async fn tear_down(options: &Options, up: Up) -> Result<()> {
     eprintln!("deleting cluster {}", options.name);
-    let deleted = tokio::time::timeout(Duration::from_secs(120), sample::delete(&up.server.client, &manifests(options, &up))).await;
+    let deleted =
+        tokio::time::timeout(Duration::from_secs(120), sample::delete(&up.server.client, &manifests(options, &up)))
+            .await;
     let simulator = up.engine.simulator;
     up::stop(up).await?;
     if let Some(process) = simulator {

@@ -48,7 +48,8 @@ pub async fn run(options: Options) -> Result<()> {
     };
     crate::embedded::private_folder(&options.data_dir)?;
     let engine = engine::start(&options.engine, &options.data_dir).await?;
-    let host_options = host::Options { core: options.core, ..up::host_options(provider_dir, &options.data_dir, &engine) };
+    let host_options =
+        host::Options { core: options.core, ..up::host_options(provider_dir, &options.data_dir, &engine) };
     let host = host::start(client, &host_options).await?;
     let served = diagnostics::serve(options.diagnostics, host.registry.clone(), shutdown.clone()).await?;
     println!("capwasm runs (core: {}, machines: {})", options.core, engine.describe());
@@ -66,5 +67,6 @@ pub async fn run(options: Options) -> Result<()> {
 }
 
 fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "capwasm".to_owned(), |name| name.trim().to_owned())
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "capwasm".to_owned(), |name| name.trim().to_owned())
 }

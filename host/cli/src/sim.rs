@@ -22,7 +22,10 @@ pub struct Options {
 /// Runs until SIGINT or SIGTERM.
 pub async fn run(options: Options) -> Result<()> {
     let shutdown = signals::shutdown()?;
-    eprintln!("simulated container engine on {}: its machines are simulated, nothing runs in them", options.socket.display());
+    eprintln!(
+        "simulated container engine on {}: its machines are simulated, nothing runs in them",
+        options.socket.display()
+    );
     capwasm_sim::run(SimOptions::new(options.socket, options.data_dir), shutdown).await?;
     Ok(())
 }

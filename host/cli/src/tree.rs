@@ -73,7 +73,11 @@ impl Node {
 
     /// `Available` sums up clusters, control planes and deployments; `Ready` the rest.
     fn summary(&self) -> Option<Condition> {
-        let order = if matches!(self.kind.as_deref(), Some("Machine")) { ["Ready", "Available"] } else { ["Available", "Ready"] };
+        let order = if matches!(self.kind.as_deref(), Some("Machine")) {
+            ["Ready", "Available"]
+        } else {
+            ["Available", "Ready"]
+        };
         order.iter().find_map(|name| self.condition(name))
     }
 }
@@ -92,7 +96,12 @@ fn row(table: &mut Table, node: &Node, first: &str, rest: &str, all: bool, now: 
     let branches = !node.children.is_empty();
     if all {
         for condition in node.conditions.iter().filter_map(Condition::from_value) {
-            add(table, &format!("{rest}{}  {}", if branches { "│" } else { " " }, condition.name), Some(&condition), now);
+            add(
+                table,
+                &format!("{rest}{}  {}", if branches { "│" } else { " " }, condition.name),
+                Some(&condition),
+                now,
+            );
         }
     }
     for (index, child) in node.children.iter().enumerate() {
@@ -143,7 +152,10 @@ mod tests {
         root.children.push(workers);
         let text = render(&root, false, "2026-01-01T00:03:00Z".parse().unwrap());
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        assert!(lines[1].starts_with("Cluster/a") && lines[1].contains("Available") && lines[1].contains("3m"), "{text}");
+        assert!(
+            lines[1].starts_with("Cluster/a") && lines[1].contains("Available") && lines[1].contains("3m"),
+            "{text}"
+        );
         assert!(lines[2].starts_with("├─ClusterInfrastructure - DockerCluster/a"), "{text}");
         assert!(lines[3].starts_with("└─Workers"), "{text}");
         assert!(lines[4].starts_with("└─Machine/a") && lines[4].contains("two lines"), "{text}");

@@ -45,7 +45,12 @@ pub async fn run(options: Options) -> Result<()> {
         Some(address) => Some(diagnostics::serve(address, up.host.registry.clone(), shutdown.clone()).await?),
         None => None,
     };
-    println!("capwasm is ready on {} (kubeconfig: {}, machines: {})", up.server.url, up.server.kubeconfig.display(), up.engine.describe());
+    println!(
+        "capwasm is ready on {} (kubeconfig: {}, machines: {})",
+        up.server.url,
+        up.server.kubeconfig.display(),
+        up.engine.describe()
+    );
     shutdown.cancelled().await;
     stop(up).await?;
     if let Some(served) = served {

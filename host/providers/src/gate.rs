@@ -69,7 +69,10 @@ pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Be
             return Decision::Waiting("WaitingForMachine", "the Machine that owns it is not there");
         }
         if json::flag(cluster, "/status/initialization/infrastructureProvisioned") != Some(true) {
-            return Decision::Waiting("WaitingForClusterInfrastructureReady", "the Cluster's infrastructure is not provisioned");
+            return Decision::Waiting(
+                "WaitingForClusterInfrastructureReady",
+                "the Cluster's infrastructure is not provisioned",
+            );
         }
     }
     if finalizers.first().is_some_and(|own| !holds(own)) {
@@ -77,7 +80,8 @@ pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Be
     }
     let provisioned = json::flag(object, "/status/initialization/provisioned") == Some(true)
         || json::flag(object, "/status/ready") == Some(true);
-    let has_data = belongings.machine.is_some_and(|machine| json::text(machine, "/spec/bootstrap/dataSecretName").is_some());
+    let has_data =
+        belongings.machine.is_some_and(|machine| json::text(machine, "/spec/bootstrap/dataSecretName").is_some());
     if role == Role::InfrastructureMachine && !has_data && !provisioned {
         return Decision::Waiting("WaitingForBootstrapData", "the Machine has no bootstrap data");
     }
@@ -116,29 +120,127 @@ mod tests {
     fn gates_stand_before_every_call() {
         let ready = json!({"status": {"initialization": {"infrastructureProvisioned": true}}});
         let unready = json!({"status": {}});
-        let paused = json!({"spec": {"paused": true}, "status": {"initialization": {"infrastructureProvisioned": true}}});
+        let paused =
+            json!({"spec": {"paused": true}, "status": {"initialization": {"infrastructureProvisioned": true}}});
         let with_data = json!({"spec": {"bootstrap": {"dataSecretName": "s"}}});
         let without_data = json!({"spec": {"bootstrap": {}}});
         let owned = |cluster, machine| Belongings { machine, cluster, owned: true };
-        let (ic, im, bs, cp) = (Role::InfrastructureCluster, Role::InfrastructureMachine, Role::Bootstrap, Role::ControlPlane);
+        let (ic, im, bs, cp) =
+            (Role::InfrastructureCluster, Role::InfrastructureMachine, Role::Bootstrap, Role::ControlPlane);
         let rows = [
-            ("C2: without an owner nothing happens", ic, object(false, false, false), Belongings::default(), Decision::Ignore),
-            ("a machine without an owner is left alone", im, object(false, false, false), Belongings::default(), Decision::Ignore),
-            ("a template is never an instance (G8, G12)", Role::Template, object(true, true, false), owned(Some(&ready), None), Decision::Ignore),
-            ("an owner that cannot be read is waited for", ic, object(false, false, false), owned(None, None), Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there")),
-            ("C9: a paused Cluster stops its infrastructure", ic, object(true, false, false), owned(Some(&paused), None), Decision::Paused),
-            ("C9: a paused object is left alone", ic, object(true, false, true), owned(Some(&ready), None), Decision::Paused),
-            ("C13: the finalizer comes before the first effect", ic, object(false, false, false), owned(Some(&unready), None), Decision::Finalize),
-            ("an infrastructure cluster needs no readiness", ic, object(true, false, false), owned(Some(&unready), None), Decision::Provision),
-            ("a control plane decides by itself what it waits for", cp, object(true, false, false), owned(Some(&unready), None), Decision::Provision),
-            ("a machine waits for the cluster's infrastructure (R1)", im, object(true, false, false), owned(Some(&unready), Some(&with_data)), Decision::Waiting("WaitingForClusterInfrastructureReady", "the Cluster's infrastructure is not provisioned")),
-            ("R4a: a machine waits for bootstrap data", im, object(true, false, false), owned(Some(&ready), Some(&without_data)), Decision::Waiting("WaitingForBootstrapData", "the Machine has no bootstrap data")),
-            ("G2: with bootstrap data the machine is made", im, object(true, false, false), owned(Some(&ready), Some(&with_data)), Decision::Provision),
-            ("R3: bootstrap data waits for the cluster's infrastructure", bs, object(true, false, false), owned(Some(&unready), Some(&without_data)), Decision::Waiting("WaitingForClusterInfrastructureReady", "the Cluster's infrastructure is not provisioned")),
-            ("R3: then it is generated", bs, object(true, false, false), owned(Some(&ready), Some(&without_data)), Decision::Provision),
+            (
+                "C2: without an owner nothing happens",
+                ic,
+                object(false, false, false),
+                Belongings::default(),
+                Decision::Ignore,
+            ),
+            (
+                "a machine without an owner is left alone",
+                im,
+                object(false, false, false),
+                Belongings::default(),
+                Decision::Ignore,
+            ),
+            (
+                "a template is never an instance (G8, G12)",
+                Role::Template,
+                object(true, true, false),
+                owned(Some(&ready), None),
+                Decision::Ignore,
+            ),
+            (
+                "an owner that cannot be read is waited for",
+                ic,
+                object(false, false, false),
+                owned(None, None),
+                Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there"),
+            ),
+            (
+                "C9: a paused Cluster stops its infrastructure",
+                ic,
+                object(true, false, false),
+                owned(Some(&paused), None),
+                Decision::Paused,
+            ),
+            (
+                "C9: a paused object is left alone",
+                ic,
+                object(true, false, true),
+                owned(Some(&ready), None),
+                Decision::Paused,
+            ),
+            (
+                "C13: the finalizer comes before the first effect",
+                ic,
+                object(false, false, false),
+                owned(Some(&unready), None),
+                Decision::Finalize,
+            ),
+            (
+                "an infrastructure cluster needs no readiness",
+                ic,
+                object(true, false, false),
+                owned(Some(&unready), None),
+                Decision::Provision,
+            ),
+            (
+                "a control plane decides by itself what it waits for",
+                cp,
+                object(true, false, false),
+                owned(Some(&unready), None),
+                Decision::Provision,
+            ),
+            (
+                "a machine waits for the cluster's infrastructure (R1)",
+                im,
+                object(true, false, false),
+                owned(Some(&unready), Some(&with_data)),
+                Decision::Waiting(
+                    "WaitingForClusterInfrastructureReady",
+                    "the Cluster's infrastructure is not provisioned",
+                ),
+            ),
+            (
+                "R4a: a machine waits for bootstrap data",
+                im,
+                object(true, false, false),
+                owned(Some(&ready), Some(&without_data)),
+                Decision::Waiting("WaitingForBootstrapData", "the Machine has no bootstrap data"),
+            ),
+            (
+                "G2: with bootstrap data the machine is made",
+                im,
+                object(true, false, false),
+                owned(Some(&ready), Some(&with_data)),
+                Decision::Provision,
+            ),
+            (
+                "R3: bootstrap data waits for the cluster's infrastructure",
+                bs,
+                object(true, false, false),
+                owned(Some(&unready), Some(&without_data)),
+                Decision::Waiting(
+                    "WaitingForClusterInfrastructureReady",
+                    "the Cluster's infrastructure is not provisioned",
+                ),
+            ),
+            (
+                "R3: then it is generated",
+                bs,
+                object(true, false, false),
+                owned(Some(&ready), Some(&without_data)),
+                Decision::Provision,
+            ),
             ("deletion needs no owner", im, object(true, true, false), Belongings::default(), Decision::Deprovision),
             ("deletion waits while paused", im, object(true, true, true), Belongings::default(), Decision::Paused),
-            ("what has no finalizer of ours is not ours to delete", im, object(false, true, false), owned(Some(&ready), None), Decision::Leave),
+            (
+                "what has no finalizer of ours is not ours to delete",
+                im,
+                object(false, true, false),
+                owned(Some(&ready), None),
+                Decision::Leave,
+            ),
         ];
         for (name, role, object, belongings, expected) in rows {
             assert_eq!(decide(role, &[OURS.to_owned()], &object, &belongings), expected, "{name}");

@@ -15,7 +15,9 @@ use async_trait::async_trait;
 use capwasm_api::conditions::{self, Condition};
 use capwasm_api::descriptor::Role;
 use capwasm_api::json;
-use capwasm_reconcile::{Action, ControllerHandle, Event, Kind, Manager, Operation, Pass, Plan, ReconcileError, Reconciler, Target, Verdict};
+use capwasm_reconcile::{
+    Action, ControllerHandle, Event, Kind, Manager, Operation, Pass, Plan, ReconcileError, Reconciler, Target, Verdict,
+};
 use capwasm_remote::Remote;
 use capwasm_runtime::{HttpClient, Limits, Provider, Runtime};
 use parking_lot::Mutex;
@@ -103,7 +105,12 @@ impl Loader {
                 Step::Create(crd) => operations.push(Operation::management(crd_name, Action::Create(crd))),
                 Step::Patch(merge) => operations.push(Operation::management(
                     crd_name.clone(),
-                    Action::Patch { target: Target::new(&crds, "", &crd_name), merge, resource_version: None, subresource: None },
+                    Action::Patch {
+                        target: Target::new(&crds, "", &crd_name),
+                        merge,
+                        resource_version: None,
+                        subresource: None,
+                    },
                 )),
                 Step::Wait => waits = true,
                 Step::Installed => installed.extend(live),
@@ -130,14 +137,25 @@ impl Loader {
         {
             return Ok(provider);
         }
-        let provider = self.runtime.load(&bytes, spec.limits.clone()).await.map_err(|error| ("LoadFailed", chain(&error)))?;
-        self.providers.lock().entry(name.to_owned()).or_default().component = Some((spec.limits.clone(), provider.clone()));
+        let provider =
+            self.runtime.load(&bytes, spec.limits.clone()).await.map_err(|error| ("LoadFailed", chain(&error)))?;
+        self.providers.lock().entry(name.to_owned()).or_default().component =
+            Some((spec.limits.clone(), provider.clone()));
         Ok(provider)
     }
 
     /// Starts controllers, or gives running ones the new generation. An inner error is a grant that makes no sense.
-    async fn serve(&self, pass: &Pass<'_>, name: &str, spec: &Spec, provider: &Arc<Provider>, crds: &[Value]) -> Result<Result<(), String>, ReconcileError> {
-        let serves = |loaded: &Loaded| loaded.serving.as_ref().is_some_and(|(digest, old)| digest == provider.digest() && old == spec);
+    async fn serve(
+        &self,
+        pass: &Pass<'_>,
+        name: &str,
+        spec: &Spec,
+        provider: &Arc<Provider>,
+        crds: &[Value],
+    ) -> Result<Result<(), String>, ReconcileError> {
+        let serves = |loaded: &Loaded| {
+            loaded.serving.as_ref().is_some_and(|(digest, old)| digest == provider.digest() && old == spec)
+        };
         if self.providers.lock().get(name).is_some_and(serves) {
             return Ok(Ok(()));
         }
@@ -152,9 +170,15 @@ impl Loader {
         for kind in provider.descriptor().kinds.iter().filter(|kind| kind.role != Role::Template) {
             let resolved = pass.view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;
             let crd = crds.iter().find(|crd| {
-                json::text(crd, "/spec/group") == Some(&kind.group) && json::text(crd, "/spec/names/kind") == Some(&kind.kind)
+                json::text(crd, "/spec/group") == Some(&kind.group)
+                    && json::text(crd, "/spec/names/kind") == Some(&kind.kind)
             });
-            let reconciler = ProviderReconciler::new(generation.clone(), kind.clone(), crd.unwrap_or(&kind.crd), self.remote.clone());
+            let reconciler = ProviderReconciler::new(
+                generation.clone(),
+                kind.clone(),
+                crd.unwrap_or(&kind.crd),
+                self.remote.clone(),
+            );
             kinds.push((resolved, Arc::new(reconciler)));
         }
         let mut providers = self.providers.lock();
@@ -192,7 +216,8 @@ impl Reconciler for Loader {
 
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
         let name = pass.key.name.as_str();
-        let held = json::items(&pass.object, "/metadata/finalizers").iter().any(|entry| entry.as_str() == Some(FINALIZER));
+        let held =
+            json::items(&pass.object, "/metadata/finalizers").iter().any(|entry| entry.as_str() == Some(FINALIZER));
         if json::is_deleting(&pass.object) {
             self.stop(name).await;
             let release = if held { vec![FINALIZER.to_owned()] } else { Vec::new() };
@@ -208,7 +233,10 @@ impl Reconciler for Loader {
             Progress::Serving(provider) => {
                 describe(&mut desired, provider);
                 if !conditions::is_true(&pass.object, "Ready") {
-                    plan.events.push(Event::normal("Serving", format!("{} {} serves", provider.digest(), provider.descriptor().version)));
+                    plan.events.push(Event::normal(
+                        "Serving",
+                        format!("{} {} serves", provider.digest(), provider.descriptor().version),
+                    ));
                 }
                 Condition::new("Ready", true, "Serving")
             }
@@ -219,7 +247,11 @@ impl Reconciler for Loader {
             }
         };
         conditions::set(&mut desired, &ready, pass.now);
-        json::set(&mut desired, &["status", "observedGeneration"], pass.object.pointer("/metadata/generation").cloned().unwrap_or_default());
+        json::set(
+            &mut desired,
+            &["status", "observedGeneration"],
+            pass.object.pointer("/metadata/generation").cloned().unwrap_or_default(),
+        );
         match progress {
             Progress::Serving(_) => json::set(&mut desired, &["status", "missingGrants"], Value::Null),
             Progress::Installing(operations) => {

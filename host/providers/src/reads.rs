@@ -27,7 +27,13 @@ impl Lookup for Management {
         get(&self.view, &kind, namespace, &target.name).await
     }
 
-    async fn list(&self, api_version: &str, kind: &str, namespace: Option<&str>, labels: &str) -> Result<Vec<String>, Refused> {
+    async fn list(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<String>, Refused> {
         let kind = kind_of(&self.view, api_version, kind).await?;
         let namespace = self.namespace_of(&kind, namespace)?;
         list(&self.view, &kind, Some(namespace), labels).await
@@ -74,7 +80,13 @@ impl Lookup for Workload {
         get(&view, &kind, target.namespace.as_deref().unwrap_or_default(), &target.name).await
     }
 
-    async fn list(&self, api_version: &str, kind: &str, namespace: Option<&str>, labels: &str) -> Result<Vec<String>, Refused> {
+    async fn list(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<String>, Refused> {
         let view = self.connected().await?;
         let kind = kind_of(&view, api_version, kind).await?;
         list(&view, &kind, namespace, labels).await
@@ -96,8 +108,11 @@ impl Secrets for NamespaceSecrets {
     async fn open(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
         let kind = kind_of(&self.view, "v1", "Secret").await?;
         let secret = self.view.get_live(&kind, &self.namespace, name).await.map_err(refused)?;
-        let secret = secret.ok_or_else(|| Refused::not_found(format!("there is no Secret {}/{name}", self.namespace)))?;
-        decode(&secret).map_err(|key| Refused::invalid("BrokenSecret", format!("Secret {}/{name}: {key:?} is not base64", self.namespace)))
+        let secret =
+            secret.ok_or_else(|| Refused::not_found(format!("there is no Secret {}/{name}", self.namespace)))?;
+        decode(&secret).map_err(|key| {
+            Refused::invalid("BrokenSecret", format!("Secret {}/{name}: {key:?} is not base64", self.namespace))
+        })
     }
 
     async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused> {

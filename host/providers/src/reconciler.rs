@@ -157,5 +157,6 @@ fn results(results: &Results) -> Vec<(String, Result<(), Refused>)> {
 
 /// Seeds WASI's random numbers: differs from pass to pass, follows from what is recorded of a call.
 fn seed(uid: &str, now_ms: u64) -> u64 {
-    uid.bytes().fold(now_ms ^ 0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    uid.bytes()
+        .fold(now_ms ^ 0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -6,7 +6,9 @@ use serde_json::Value;
 /// Whether a path (`status.initialization.provisioned`) is in the schema of a version of a CRD.
 pub fn declares(crd: &Value, version: &str, path: &str) -> bool {
     let Some(versions) = crd.pointer("/spec/versions").and_then(Value::as_array) else { return false };
-    let Some(found) = versions.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some(version)) else { return false };
+    let Some(found) = versions.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some(version)) else {
+        return false;
+    };
     let Some(mut schema) = found.pointer("/schema/openAPIV3Schema") else { return false };
     for part in path.split('.') {
         if schema.get("x-kubernetes-preserve-unknown-fields").and_then(Value::as_bool) == Some(true) {
@@ -30,7 +32,9 @@ mod tests {
         let crd = json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"properties": {
             "spec": {"properties": {"providerID": {}}},
             "status": {"x-kubernetes-preserve-unknown-fields": true}}}}}]}});
-        for (path, expected) in [("spec.providerID", true), ("spec.other", false), ("status.any.thing", true), ("nothing", false)] {
+        for (path, expected) in
+            [("spec.providerID", true), ("spec.other", false), ("status.any.thing", true), ("nothing", false)]
+        {
             assert_eq!(declares(&crd, "v1", path), expected, "{path}");
         }
         assert!(!declares(&crd, "v2", "spec.providerID"));

@@ -48,7 +48,12 @@ pub fn crd() -> Result<Value, serde_json::Error> {
 
 /// The WasmProvider of a bundled provider: it is granted what it wants, with the named endpoints that the host was
 /// started with.
-pub fn bundled(descriptor: &Descriptor, file: &str, endpoints: &[(String, NamedEndpoint)], configuration: Option<Value>) -> Result<Value, serde_json::Error> {
+pub fn bundled(
+    descriptor: &Descriptor,
+    file: &str,
+    endpoints: &[(String, NamedEndpoint)],
+    configuration: Option<Value>,
+) -> Result<Value, serde_json::Error> {
     let wants = &descriptor.wants;
     let grants = Grants {
         endpoints: endpoints.iter().filter(|(name, _)| wants.endpoints.contains(name)).cloned().collect(),
@@ -63,7 +68,13 @@ pub fn bundled(descriptor: &Descriptor, file: &str, endpoints: &[(String, NamedE
     let mut groups: Vec<String> = descriptor.kinds.iter().map(|kind| kind.group.clone()).collect();
     groups.sort();
     groups.dedup();
-    let spec = Spec { source: Source { file: file.to_owned() }, crd_groups: groups, grants, limits: Limits::default(), configuration };
+    let spec = Spec {
+        source: Source { file: file.to_owned() },
+        crd_groups: groups,
+        grants,
+        limits: Limits::default(),
+        configuration,
+    };
     Ok(json!({
         "apiVersion": API_VERSION,
         "kind": KIND,

@@ -26,7 +26,8 @@ impl Contract {
     /// By the CRD's contract labels; the newest whose label names the version.
     pub fn of(crd: &Value, version: &str) -> Self {
         let named = |contract: &str| {
-            json::label(crd, &format!("cluster.x-k8s.io/{contract}")).is_some_and(|list| list.split('_').any(|v| v == version))
+            json::label(crd, &format!("cluster.x-k8s.io/{contract}"))
+                .is_some_and(|list| list.split('_').any(|v| v == version))
         };
         if !named("v1beta2") && named("v1beta1") { Self::V1Beta1 } else { Self::V1Beta2 }
     }
@@ -55,7 +56,10 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
     }
     for fields in &outcome.own {
         for path in merge_own(&mut desired, fields, &at.kind.own) {
-            plan.events.push(Event::warning("PathNotOwned", format!("the provider set {path}, which its descriptor does not declare as its own; dropped")));
+            plan.events.push(Event::warning(
+                "PathNotOwned",
+                format!("the provider set {path}, which its descriptor does not declare as its own; dropped"),
+            ));
         }
     }
     for condition in &outcome.conditions {
@@ -163,7 +167,8 @@ fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operat
                     })
                     .collect(),
             };
-            let none = domains.as_array().is_some_and(Vec::is_empty) || domains.as_object().is_some_and(serde_json::Map::is_empty);
+            let none = domains.as_array().is_some_and(Vec::is_empty)
+                || domains.as_object().is_some_and(serde_json::Map::is_empty);
             json::set(desired, &["status", "failureDomains"], if none { Value::Null } else { domains });
             latch_provisioned(at, desired, *provisioned);
         }
@@ -175,7 +180,10 @@ fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operat
                 let addresses: Value = addresses.iter().map(|a| json!({"type": a.kind, "address": a.value})).collect();
                 json::set(desired, &["status", "addresses"], addresses);
             }
-            if let Some(domain) = failure_domain.as_ref().filter(|_| schema::declares(&at.kind.crd, &at.kind.version, "status.failureDomain")) {
+            if let Some(domain) = failure_domain
+                .as_ref()
+                .filter(|_| schema::declares(&at.kind.crd, &at.kind.version, "status.failureDomain"))
+            {
                 json::set(desired, &["status", "failureDomain"], domain.clone());
             }
             latch_provisioned(at, desired, *provisioned);
@@ -183,7 +191,8 @@ fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operat
         Answer::Bootstrap(data) => {
             let name = json::text(at.object, "/status/dataSecretName").unwrap_or(json::name(at.object)).to_owned();
             if let Some(data) = data {
-                operations.push(Operation::management("bootstrap-data", Action::Create(data_secret(at.object, &name, data))));
+                operations
+                    .push(Operation::management("bootstrap-data", Action::Create(data_secret(at.object, &name, data))));
             }
             let made = data.is_some() || json::text(at.object, "/status/dataSecretName").is_some();
             if made {
@@ -199,7 +208,10 @@ fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operat
         }
         Answer::ControlPlane(state) => {
             if schema::declares(&at.kind.crd, &at.kind.version, "spec.controlPlaneEndpoint") {
-                latch_endpoint(desired, state.endpoint.as_ref().map(|endpoint| (endpoint.host.as_str(), endpoint.port)));
+                latch_endpoint(
+                    desired,
+                    state.endpoint.as_ref().map(|endpoint| (endpoint.host.as_str(), endpoint.port)),
+                );
             }
             let status = json::map(desired, &["status"]);
             status.insert("replicas".into(), state.replicas.into());
@@ -226,7 +238,9 @@ fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operat
                         json::set(desired, &["status", "initialized"], true);
                         json::set(desired, &["status", "ready"], state.ready > 0);
                     }
-                    Contract::V1Beta2 => json::set(desired, &["status", "initialization", "controlPlaneInitialized"], true),
+                    Contract::V1Beta2 => {
+                        json::set(desired, &["status", "initialization", "controlPlaneInitialized"], true)
+                    }
                 }
             }
             if let Some(generation) = json::number(at.object, "/metadata/generation")
@@ -291,14 +305,29 @@ fn ready_condition(role: Role) -> &'static str {
     if role == Role::ControlPlane { "Available" } else { "Ready" }
 }
 
-fn ready(at: &WriteBack<'_>, desired: &mut Value, status: Option<bool>, reason: &str, message: &str, fault: Option<Fault>) {
+fn ready(
+    at: &WriteBack<'_>,
+    desired: &mut Value,
+    status: Option<bool>,
+    reason: &str,
+    message: &str,
+    fault: Option<Fault>,
+) {
     if at.kind.role == Role::ControlPlane && fault.is_none_or(|fault| fault == Fault::Waiting) {
         return;
     }
     set_condition(at, desired, ready_condition(at.kind.role), status, reason, message, fault);
 }
 
-fn set_condition(at: &WriteBack<'_>, desired: &mut Value, name: &str, status: Option<bool>, reason: &str, message: &str, fault: Option<Fault>) {
+fn set_condition(
+    at: &WriteBack<'_>,
+    desired: &mut Value,
+    name: &str,
+    status: Option<bool>,
+    reason: &str,
+    message: &str,
+    fault: Option<Fault>,
+) {
     let reason = if reason.is_empty() { "Unspecified" } else { reason };
     let status = match status {
         Some(true) => Status::True,
@@ -371,11 +400,20 @@ fn operations(at: &WriteBack<'_>, outcome: &Outcome, into: &mut Vec<Operation>) 
             Wanted::Create { place, object, .. } => (*place, Action::Create(with_namespace(object, *place, namespace))),
             Wanted::Apply { place, object, .. } => (
                 *place,
-                Action::Apply { object: with_namespace(object, *place, namespace), manager: "capwasm".into(), force: true },
+                Action::Apply {
+                    object: with_namespace(object, *place, namespace),
+                    manager: "capwasm".into(),
+                    force: true,
+                },
             ),
             Wanted::Patch { place, target, merge, .. } => (
                 *place,
-                Action::Patch { target: target_of(target), merge: merge.clone(), resource_version: None, subresource: None },
+                Action::Patch {
+                    target: target_of(target),
+                    merge: merge.clone(),
+                    resource_version: None,
+                    subresource: None,
+                },
             ),
             Wanted::SetConditionOf { target, condition, .. } => (
                 capwasm_runtime::Place::Management,
@@ -395,7 +433,13 @@ fn operations(at: &WriteBack<'_>, outcome: &Outcome, into: &mut Vec<Operation>) 
             Wanted::Refused { key, refused } => return Some((key.clone(), refused.clone())),
         };
         let Some(place) = place_of(place) else {
-            return Some((wanted.key().to_owned(), Refused::invalid("NoCluster", "the object belongs to no cluster, so there is no workload cluster to write to")));
+            return Some((
+                wanted.key().to_owned(),
+                Refused::invalid(
+                    "NoCluster",
+                    "the object belongs to no cluster, so there is no workload cluster to write to",
+                ),
+            ));
         };
         into.push(Operation { key: wanted.key().to_owned(), place, action });
     }
@@ -405,7 +449,10 @@ fn operations(at: &WriteBack<'_>, outcome: &Outcome, into: &mut Vec<Operation>) 
 /// An object for the management cluster without a namespace stands in the reconciled object's.
 fn with_namespace(object: &Value, place: capwasm_runtime::Place, namespace: &str) -> Value {
     let mut object = object.clone();
-    if place == capwasm_runtime::Place::Management && json::text(&object, "/metadata/namespace").is_none() && !namespace.is_empty() {
+    if place == capwasm_runtime::Place::Management
+        && json::text(&object, "/metadata/namespace").is_none()
+        && !namespace.is_empty()
+    {
         json::set(&mut object, &["metadata", "namespace"], namespace);
     }
     object
@@ -444,7 +491,9 @@ fn merge_own(desired: &mut Value, fields: &Value, own: &[String]) -> Vec<String>
     let mut walk: Vec<(Vec<String>, &Value)> = vec![(Vec::new(), fields)];
     while let Some((path, value)) = walk.pop() {
         let dotted = path.join(".");
-        if !path.is_empty() && own.iter().any(|declared| dotted == *declared || dotted.starts_with(&format!("{declared}."))) {
+        if !path.is_empty()
+            && own.iter().any(|declared| dotted == *declared || dotted.starts_with(&format!("{declared}.")))
+        {
             let parents: Vec<&str> = path.iter().map(String::as_str).collect();
             if let Some((last, parents)) = parents.split_last() {
                 merge(json::map(desired, parents), &json!({(*last): value}), &[]);

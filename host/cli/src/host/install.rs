@@ -14,20 +14,32 @@ const DIGEST: &str = "capwasm.dev/installed-digest";
 /// Installs or updates a CRD and waits until it is served. One that somebody else installed (Cluster API itself, say) is
 /// taken as it is.
 pub async fn crd(client: &kube::Client, crd: &Value) -> Result<()> {
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition")));
+    let api: Api<DynamicObject> = Api::all_with(
+        client.clone(),
+        &ApiResource::from_gvk(&GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition")),
+    );
     put(&api, crd).await?;
     let established = |object: Option<&DynamicObject>| {
-        object.is_some_and(|object| capwasm_api::conditions::is_true(&json!({"status": object.data.get("status")}), "Established"))
+        object.is_some_and(|object| {
+            capwasm_api::conditions::is_true(&json!({"status": object.data.get("status")}), "Established")
+        })
     };
     let name = json::name(crd);
-    let waited = tokio::time::timeout(std::time::Duration::from_secs(30), await_condition(api, name, established)).await;
-    waited.with_context(|| format!("CRD {name} is not served"))?.with_context(|| format!("unable to wait for CRD {name}"))?;
+    let waited =
+        tokio::time::timeout(std::time::Duration::from_secs(30), await_condition(api, name, established)).await;
+    waited
+        .with_context(|| format!("CRD {name} is not served"))?
+        .with_context(|| format!("unable to wait for CRD {name}"))?;
     Ok(())
 }
 
 /// Installs or updates the WasmProvider of a bundled provider. One that a user wrote keeps its spec.
 pub async fn wasm_provider(client: &kube::Client, object: &Value) -> Result<()> {
-    let gvk = GroupVersionKind::gvk(capwasm_providers::wasm_provider::GROUP, "v1alpha1", capwasm_providers::wasm_provider::KIND);
+    let gvk = GroupVersionKind::gvk(
+        capwasm_providers::wasm_provider::GROUP,
+        "v1alpha1",
+        capwasm_providers::wasm_provider::KIND,
+    );
     put(&Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk)), object).await
 }
 
@@ -48,7 +60,11 @@ async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<()> {
                     return Ok(());
                 }
                 let patch = json!({"metadata": {"annotations": wanted.pointer("/metadata/annotations")}, "spec": wanted.get("spec")});
-                return api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop).with_context(unable);
+                return api
+                    .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+                    .await
+                    .map(drop)
+                    .with_context(unable);
             }
         }
     }

@@ -32,7 +32,10 @@ impl Progress {
         let mut lines = self.lines.lock();
         let entry = lines.entry(name.to_owned()).or_insert_with(|| {
             let bar = self.bars.add(ProgressBar::new_spinner());
-            bar.set_style(ProgressStyle::with_template("{spinner} {prefix:32} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.set_style(
+                ProgressStyle::with_template("{spinner} {prefix:32} {msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            );
             bar.set_prefix(name.to_owned());
             bar.enable_steady_tick(std::time::Duration::from_millis(120));
             (bar, String::new())

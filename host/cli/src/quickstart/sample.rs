@@ -17,7 +17,9 @@ pub const INSTALL_CNI: &str = "sed 's,{{ *\\.PodSubnet *}},192.168.0.0/16,' /kin
 pub async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(manifests).context("the manifests are not YAML")?;
     for document in documents {
-        let (group, version) = json::text(&document, "/apiVersion").and_then(|text| text.split_once('/')).context("a manifest without apiVersion")?;
+        let (group, version) = json::text(&document, "/apiVersion")
+            .and_then(|text| text.split_once('/'))
+            .context("a manifest without apiVersion")?;
         let api = api(client, group, version, json::kind(&document), json::namespace(&document));
         let name = json::name(&document);
         let applied = api.patch(name, &PatchParams::apply("capwasm-quickstart"), &Patch::Apply(&document)).await;
@@ -30,17 +32,27 @@ pub async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
 /// returns when nothing is left.
 pub async fn delete(client: &kube::Client, manifests: &str) -> Result<()> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(manifests).context("the manifests are not YAML")?;
-    let (cluster, rest): (Vec<&Value>, Vec<&Value>) = documents.iter().partition(|document| json::kind(document) == "Cluster");
+    let (cluster, rest): (Vec<&Value>, Vec<&Value>) =
+        documents.iter().partition(|document| json::kind(document) == "Cluster");
     for document in cluster.into_iter().chain(rest) {
-        let (group, version) = json::text(document, "/apiVersion").and_then(|text| text.split_once('/')).context("a manifest without apiVersion")?;
+        let (group, version) = json::text(document, "/apiVersion")
+            .and_then(|text| text.split_once('/'))
+            .context("a manifest without apiVersion")?;
         let api = api(client, group, version, json::kind(document), json::namespace(document));
         let name = json::name(document);
         match api.delete(name, &DeleteParams::default()).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 404 => continue,
-            Err(error) => return Err(error).with_context(|| format!("unable to delete {} {name}", json::kind(document))),
+            Err(error) => {
+                return Err(error).with_context(|| format!("unable to delete {} {name}", json::kind(document)));
+            }
         }
-        while api.get_opt(name).await.with_context(|| format!("unable to read {} {name}", json::kind(document)))?.is_some() {
+        while api
+            .get_opt(name)
+            .await
+            .with_context(|| format!("unable to read {} {name}", json::kind(document)))?
+            .is_some()
+        {
             tokio::time::sleep(GLANCE).await;
         }
     }
@@ -48,5 +60,9 @@ pub async fn delete(client: &kube::Client, manifests: &str) -> Result<()> {
 }
 
 fn api(client: &kube::Client, group: &str, version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
-    Api::namespaced_with(client.clone(), namespace, &ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)))
+    Api::namespaced_with(
+        client.clone(),
+        namespace,
+        &ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
+    )
 }

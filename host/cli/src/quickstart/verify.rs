@@ -16,7 +16,13 @@ use crate::kubeconfig;
 const GLANCE: Duration = Duration::from_millis(150);
 
 /// Waits until Cluster and Machines are as promised.
-pub async fn provisioned(client: &kube::Client, namespace: &str, name: &str, machines: u32, progress: &Progress) -> Result<()> {
+pub async fn provisioned(
+    client: &kube::Client,
+    namespace: &str,
+    name: &str,
+    machines: u32,
+    progress: &Progress,
+) -> Result<()> {
     let api = |kind: &str| -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk(capwasm_api::names::CORE_GROUP, capwasm_api::names::CORE_VERSION, kind);
         Api::namespaced_with(client.clone(), namespace, &ApiResource::from_gvk(&gvk))
@@ -34,7 +40,11 @@ pub async fn provisioned(client: &kube::Client, namespace: &str, name: &str, mac
         }
         let cluster = serde_json::to_value(api("Cluster").get(name).await.context("unable to read the Cluster")?)?;
         let available = conditions::is_true(&cluster, "Available");
-        if running == machines && found.items.len() == machines as usize && available && json::text(&cluster, "/status/phase") == Some("Provisioned") {
+        if running == machines
+            && found.items.len() == machines as usize
+            && available
+            && json::text(&cluster, "/status/phase") == Some("Provisioned")
+        {
             return Ok(());
         }
         tokio::time::sleep(GLANCE).await;
@@ -48,7 +58,9 @@ fn state(machine: &Value, phase: &str) -> String {
         .filter_map(|name| conditions::get(machine, name))
         .find(|condition| condition.status != conditions::Status::True);
     match why {
-        Some(why) if phase != "Running" && !why.message.is_empty() => format!("{phase}: {}", why.message.lines().next().unwrap_or_default()),
+        Some(why) if phase != "Running" && !why.message.is_empty() => {
+            format!("{phase}: {}", why.message.lines().next().unwrap_or_default())
+        }
         _ => phase.to_owned(),
     }
 }
@@ -68,5 +80,7 @@ pub async fn nodes(text: &str, expected: u32) -> Result<()> {
 
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions.is_some_and(|conditions| conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"))
+    conditions.is_some_and(|conditions| {
+        conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    })
 }

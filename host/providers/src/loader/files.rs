@@ -35,7 +35,8 @@ impl ProviderFiles {
     /// # Errors
     /// When it is not there.
     pub fn open(folder: &Path) -> Result<Self, FileError> {
-        let dir = Dir::open_ambient_dir(folder, ambient_authority()).map_err(|error| FileError::Folder(folder.to_owned(), error))?;
+        let dir = Dir::open_ambient_dir(folder, ambient_authority())
+            .map_err(|error| FileError::Folder(folder.to_owned(), error))?;
         Ok(Self(Arc::new(dir)))
     }
 

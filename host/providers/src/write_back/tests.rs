@@ -28,7 +28,13 @@ fn object() -> Value {
 fn write(role: Role, contract: Contract, object: &Value, answer: Result<Answer, Problem>, outcome: &Outcome) -> Plan {
     let kind = kind(role);
     let cluster = ClusterId::new("ns", "c");
-    let at = WriteBack { object, kind: &kind, contract, cluster: Some(&cluster), now: "2026-01-01T00:00:00Z".parse().unwrap() };
+    let at = WriteBack {
+        object,
+        kind: &kind,
+        contract,
+        cluster: Some(&cluster),
+        now: "2026-01-01T00:00:00Z".parse().unwrap(),
+    };
     answered(&at, &answer, outcome)
 }
 
@@ -36,46 +42,87 @@ fn cluster(provisioned: bool, host: &str) -> Answer {
     Answer::Cluster {
         provisioned,
         endpoint: Some(Endpoint { host: host.into(), port: 6443 }),
-        failure_domains: vec![FailureDomain { name: "fd1".into(), control_plane: true, attributes: vec![("zone".into(), "a".into())] }],
+        failure_domains: vec![FailureDomain {
+            name: "fd1".into(),
+            control_plane: true,
+            attributes: vec![("zone".into(), "a".into())],
+        }],
     }
 }
 
 /// C11, C12: endpoint and readiness by contract version.
 #[test]
 fn an_infrastructure_cluster_is_written_in_the_shape_of_its_contract() {
-    let new = write(Role::InfrastructureCluster, Contract::V1Beta2, &object(), Ok(cluster(true, "10.0.0.1")), &Outcome::default());
+    let new = write(
+        Role::InfrastructureCluster,
+        Contract::V1Beta2,
+        &object(),
+        Ok(cluster(true, "10.0.0.1")),
+        &Outcome::default(),
+    );
     let new = new.desired.unwrap();
     assert_eq!(new["spec"]["controlPlaneEndpoint"], json!({"host": "10.0.0.1", "port": 6443}));
     assert_eq!(new["status"]["initialization"], json!({"provisioned": true}));
-    assert_eq!(new["status"]["failureDomains"], json!([{"name": "fd1", "controlPlane": true, "attributes": {"zone": "a"}}]));
+    assert_eq!(
+        new["status"]["failureDomains"],
+        json!([{"name": "fd1", "controlPlane": true, "attributes": {"zone": "a"}}])
+    );
     assert!(conditions::is_true(&new, "Ready"));
 
-    let old = write(Role::InfrastructureCluster, Contract::V1Beta1, &object(), Ok(cluster(true, "10.0.0.1")), &Outcome::default());
+    let old = write(
+        Role::InfrastructureCluster,
+        Contract::V1Beta1,
+        &object(),
+        Ok(cluster(true, "10.0.0.1")),
+        &Outcome::default(),
+    );
     let old = old.desired.unwrap();
     assert_eq!(old["status"]["ready"], json!(true));
     assert_eq!(old["status"]["failureDomains"], json!({"fd1": {"controlPlane": true, "attributes": {"zone": "a"}}}));
     assert_eq!(old["status"]["initialization"], Value::Null);
     let ready = &old["status"]["conditions"][0];
-    assert_eq!((ready["type"].as_str(), ready["status"].as_str(), ready.get("reason")), (Some("Ready"), Some("True"), None));
+    assert_eq!(
+        (ready["type"].as_str(), ready["status"].as_str(), ready.get("reason")),
+        (Some("Ready"), Some("True"), None)
+    );
 }
 
 /// C15: nothing is claimed before the provider says so; C17's other half: what latched stays.
 #[test]
 fn what_latched_is_never_taken_back() {
-    let first = write(Role::InfrastructureCluster, Contract::V1Beta2, &object(), Ok(cluster(false, "10.0.0.1")), &Outcome::default());
+    let first = write(
+        Role::InfrastructureCluster,
+        Contract::V1Beta2,
+        &object(),
+        Ok(cluster(false, "10.0.0.1")),
+        &Outcome::default(),
+    );
     let mut first = first.desired.unwrap();
     assert_eq!(first.pointer("/status/initialization"), None);
     assert!(conditions::is_false(&first, "Ready"));
     first["status"]["initialization"] = json!({"provisioned": true});
-    let second = write(Role::InfrastructureCluster, Contract::V1Beta2, &first, Ok(cluster(false, "10.9.9.9")), &Outcome::default());
+    let second = write(
+        Role::InfrastructureCluster,
+        Contract::V1Beta2,
+        &first,
+        Ok(cluster(false, "10.9.9.9")),
+        &Outcome::default(),
+    );
     let second = second.desired.unwrap();
     assert_eq!(second["spec"]["controlPlaneEndpoint"]["host"], "10.0.0.1");
     assert_eq!(second["status"]["initialization"]["provisioned"], true);
 
     let mut machine = object();
     machine["spec"]["providerID"] = "docker:////first".into();
-    let answer = Answer::Machine { provisioned: true, provider_id: Some("docker:////other".into()), addresses: vec![], failure_domain: None };
-    let machine = write(Role::InfrastructureMachine, Contract::V1Beta2, &machine, Ok(answer), &Outcome::default()).desired.unwrap();
+    let answer = Answer::Machine {
+        provisioned: true,
+        provider_id: Some("docker:////other".into()),
+        addresses: vec![],
+        failure_domain: None,
+    };
+    let machine = write(Role::InfrastructureMachine, Contract::V1Beta2, &machine, Ok(answer), &Outcome::default())
+        .desired
+        .unwrap();
     assert_eq!(machine["spec"]["providerID"], "docker:////first");
 }
 
@@ -88,7 +135,9 @@ fn a_machine_reports_provider_id_addresses_and_failure_domain() {
         addresses: vec![Address { kind: "InternalIP".into(), value: "10.0.0.2".into() }],
         failure_domain: Some("fd4".into()),
     };
-    let machine = write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), Ok(answer), &Outcome::default()).desired.unwrap();
+    let machine = write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), Ok(answer), &Outcome::default())
+        .desired
+        .unwrap();
     assert_eq!(machine["spec"]["providerID"], "docker:////t");
     assert_eq!(machine["status"]["addresses"], json!([{"type": "InternalIP", "address": "10.0.0.2"}]));
     assert_eq!(machine["status"]["failureDomain"], "fd4");
@@ -99,7 +148,11 @@ fn a_machine_reports_provider_id_addresses_and_failure_domain() {
 fn bootstrap_data_becomes_a_secret_after_the_other_operations() {
     let data = BootstrapData { format: "cloud-config".into(), value: b"#cloud-config".to_vec() };
     let outcome = Outcome {
-        operations: vec![capwasm_runtime::Operation::Create { key: "token".into(), place: capwasm_runtime::Place::Workload, object: json!({}) }],
+        operations: vec![capwasm_runtime::Operation::Create {
+            key: "token".into(),
+            place: capwasm_runtime::Place::Workload,
+            object: json!({}),
+        }],
         ..Outcome::default()
     };
     let plan = write(Role::Bootstrap, Contract::V1Beta2, &object(), Ok(Answer::Bootstrap(Some(data))), &outcome);
@@ -107,12 +160,22 @@ fn bootstrap_data_becomes_a_secret_after_the_other_operations() {
     assert_eq!(keys, ["token", "bootstrap-data"]);
     assert_eq!(plan.operations[0].place, Place::Workload(ClusterId::new("ns", "c")));
     let Action::Create(secret) = &plan.operations[1].action else { panic!("not a create") };
-    assert_eq!((secret["metadata"]["name"].as_str(), secret["type"].as_str()), (Some("t"), Some("cluster.x-k8s.io/secret")));
+    assert_eq!(
+        (secret["metadata"]["name"].as_str(), secret["type"].as_str()),
+        (Some("t"), Some("cluster.x-k8s.io/secret"))
+    );
     assert_eq!(secret["data"]["value"], "I2Nsb3VkLWNvbmZpZw==");
     assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "u");
-    assert_eq!(plan.fallback.unwrap().pointer("/status/dataSecretName"), None, "not announced when the Secret could not be written");
+    assert_eq!(
+        plan.fallback.unwrap().pointer("/status/dataSecretName"),
+        None,
+        "not announced when the Secret could not be written"
+    );
     let status = &plan.desired.unwrap()["status"];
-    assert_eq!((status["dataSecretName"].as_str(), status["initialization"]["dataSecretCreated"].as_bool()), (Some("t"), Some(true)));
+    assert_eq!(
+        (status["dataSecretName"].as_str(), status["initialization"]["dataSecretCreated"].as_bool()),
+        (Some("t"), Some(true))
+    );
 }
 
 /// R7: what core reads of a control plane.
@@ -128,7 +191,10 @@ fn a_control_plane_reports_counters_and_initialization() {
         up_to_date: 3,
         selector: "a=b".into(),
     };
-    let status = write(Role::ControlPlane, Contract::V1Beta2, &object(), Ok(Answer::ControlPlane(state)), &Outcome::default()).desired.unwrap();
+    let status =
+        write(Role::ControlPlane, Contract::V1Beta2, &object(), Ok(Answer::ControlPlane(state)), &Outcome::default())
+            .desired
+            .unwrap();
     assert_eq!(
         status["status"],
         json!({"replicas": 3, "readyReplicas": 2, "availableReplicas": 1, "upToDateReplicas": 3, "selector": "a=b",
@@ -145,7 +211,12 @@ fn a_problem_keeps_what_the_outcome_collected_and_decides_the_retry() {
         ..Outcome::default()
     };
     let problem = |fault| Problem { fault, reason: "Because".into(), message: "why".into(), retry_after: None };
-    for (fault, backoff) in [(Fault::Waiting, None), (Fault::Transient, Some(true)), (Fault::Invalid, Some(false)), (Fault::Terminal, Some(false))] {
+    for (fault, backoff) in [
+        (Fault::Waiting, None),
+        (Fault::Transient, Some(true)),
+        (Fault::Invalid, Some(false)),
+        (Fault::Terminal, Some(false)),
+    ] {
         let plan = write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), Err(problem(fault)), &outcome);
         let found = match &plan.verdict {
             Verdict::Waiting => None,
@@ -154,7 +225,11 @@ fn a_problem_keeps_what_the_outcome_collected_and_decides_the_retry() {
         };
         assert_eq!(found, backoff, "{fault:?}");
         assert_eq!(plan.wake_after, Some(Duration::from_secs(3)));
-        assert_eq!(plan.events.first().map(|event| event.reason.as_str()), Some("PathNotOwned"), "spec.other is not declared");
+        assert_eq!(
+            plan.events.first().map(|event| event.reason.as_str()),
+            Some("PathNotOwned"),
+            "spec.other is not declared"
+        );
         let desired = plan.desired.unwrap();
         assert_eq!((&desired["status"]["a"], &desired["spec"]), (&json!({"b": 1}), &json!({"size": 4})));
         let ready = conditions::get(&desired, "Ready").unwrap();
@@ -164,7 +239,11 @@ fn a_problem_keeps_what_the_outcome_collected_and_decides_the_retry() {
 
 #[test]
 fn an_operation_that_is_not_granted_stops_those_after_it_and_holds_the_finalizer() {
-    let create = |key: &str| capwasm_runtime::Operation::Create { key: key.into(), place: capwasm_runtime::Place::Management, object: json!({"metadata": {"name": "x"}}) };
+    let create = |key: &str| capwasm_runtime::Operation::Create {
+        key: key.into(),
+        place: capwasm_runtime::Place::Management,
+        object: json!({"metadata": {"name": "x"}}),
+    };
     let refused = capwasm_runtime::Operation::Refused { key: "b".into(), refused: Refused::denied("not yours") };
     let outcome = Outcome { operations: vec![create("a"), refused, create("c")], ..Outcome::default() };
     let plan = write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), Ok(Answer::Gone(true)), &outcome);
@@ -176,17 +255,24 @@ fn an_operation_that_is_not_granted_stops_those_after_it_and_holds_the_finalizer
 
 #[test]
 fn the_finalizer_goes_when_nothing_is_left() {
-    let gone = write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), Ok(Answer::Gone(true)), &Outcome::default());
+    let gone =
+        write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), Ok(Answer::Gone(true)), &Outcome::default());
     assert_eq!(gone.release, ["thing.example"]);
-    let not_yet = write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), Ok(Answer::Gone(false)), &Outcome::default());
+    let not_yet =
+        write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), Ok(Answer::Gone(false)), &Outcome::default());
     assert!(not_yet.release.is_empty() && not_yet.verdict == Verdict::Waiting);
 }
 
 #[test]
 fn a_second_pass_over_its_own_result_changes_nothing() {
     for contract in [Contract::V1Beta1, Contract::V1Beta2] {
-        let first = write(Role::InfrastructureCluster, contract, &object(), Ok(cluster(true, "h")), &Outcome::default()).desired.unwrap();
-        let second = write(Role::InfrastructureCluster, contract, &first, Ok(cluster(true, "h")), &Outcome::default()).desired.unwrap();
+        let first =
+            write(Role::InfrastructureCluster, contract, &object(), Ok(cluster(true, "h")), &Outcome::default())
+                .desired
+                .unwrap();
+        let second = write(Role::InfrastructureCluster, contract, &first, Ok(cluster(true, "h")), &Outcome::default())
+            .desired
+            .unwrap();
         assert_eq!(first, second, "{contract:?}");
     }
 }
