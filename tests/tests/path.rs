@@ -517,7 +517,7 @@ async fn r2b_r4a_a_bare_machine_gets_no_clones_and_no_container_before_its_boots
     let reference = |group: &str, kind: &str| json!({"apiGroup": format!("{group}.cluster.x-k8s.io"), "kind": kind, "name": "bare-worker"});
     objects
         .create(&json!({"apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "kind": "KubeadmConfig",
-            "metadata": {"name": "bare-worker", "namespace": "bare", "annotations": {"cluster.x-k8s.io/paused": ""}}, "spec": {}}))
+            "metadata": {"name": "bare-worker", "namespace": "bare", "annotations": {"cluster.x-k8s.io/paused": ""}}}))
         .await;
     objects
         .create(&json!({"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DockerMachine",

@@ -1,0 +1,300 @@
+//! Every command as a user calls it, and a host apart from its API server.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use capwasm_tests::binary::{self, output, run};
+use capwasm_tests::folder::Folder;
+use capwasm_tests::guests;
+use capwasm_tests::management::{Management, Process, client, free_address};
+use capwasm_tests::objects::{Objects, text};
+use capwasm_tests::sample::Sample;
+use capwasm_tests::wait;
+use serde_json::{Value, json};
+
+fn path(path: &std::path::Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn provider_inspect_tells_what_a_component_is_and_wants() {
+    let file = binary::provider_dir().join("docker-infra.wasm");
+    let text = output(&["provider", "inspect", path(&file)]);
+    for part in [
+        "docker-infra",
+        "contract 0.1",
+        "sha256:",
+        "MB",
+        "DockerMachine",
+        "infrastructure-machine",
+        "endpoints",
+        "docker",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    let inspected: Value =
+        serde_json::from_str(&output(&["provider", "inspect", path(&file), "--output", "json"])).unwrap();
+    assert_eq!(inspected["kinds"].as_array().unwrap().len(), 4);
+    assert_eq!(inspected["wants"]["endpoints"], json!(["docker"]));
+}
+
+#[test]
+fn crds_prints_every_definition_with_its_contract_labels() {
+    let providers = binary::provider_dir();
+    let crds: Vec<Value> = serde_saphyr::from_multiple(&output(&["crds", "--provider-dir", path(&providers)])).unwrap();
+    let kinds: Vec<&str> = crds.iter().map(|crd| text(crd, "/spec/names/kind")).collect();
+    for kind in [
+        "Cluster",
+        "Machine",
+        "MachineSet",
+        "MachineDeployment",
+        "WasmProvider",
+        "DockerCluster",
+        "KubeadmConfig",
+        "KubeadmControlPlane",
+    ] {
+        assert!(kinds.contains(&kind), "{kind} is not in {kinds:?}");
+    }
+    for crd in crds.iter().filter(|crd| text(crd, "/spec/group").ends_with("cluster.x-k8s.io")) {
+        assert!(crd.pointer("/metadata/labels/cluster.x-k8s.io~1v1beta2").is_some(), "{}", crd["metadata"]);
+    }
+    let core = output(&["crds", "--core-only"]);
+    assert!(core.contains("kind: Cluster") && !core.contains("kind: DockerCluster"));
+}
+
+#[test]
+fn completion_is_printed_for_each_shell() {
+    for (shell, part) in
+        [("bash", "complete -F _capwasm"), ("zsh", "#compdef capwasm"), ("fish", "complete -c capwasm")]
+    {
+        assert!(output(&["completion", shell]).contains(part), "{shell}");
+    }
+}
+
+#[test]
+fn mistakes_end_with_exit_code_1_and_say_what_is_wrong() {
+    let folder = Folder::new();
+    let (nowhere, empty) = (folder.join("nowhere"), folder.join("empty"));
+    std::fs::create_dir(&empty).unwrap();
+    let module = folder.join("module.wasm");
+    std::fs::write(&module, wat::parse_str("(module)").unwrap()).unwrap();
+    let dead = folder.join("dead.kubeconfig");
+    let cluster = json!({"name": "c", "cluster": {"server": format!("https://{}", free_address())}});
+    let context = json!({"name": "c", "context": {"cluster": "c", "user": "u"}});
+    let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c", "clusters": [cluster], "contexts": [context],
+        "users": [{"name": "u", "user": {}}]});
+    std::fs::write(&dead, kubeconfig.to_string()).unwrap();
+    let (nowhere, empty, module, dead) = (path(&nowhere), path(&empty), path(&module), path(&dead));
+    let data = folder.join("data");
+    let cases: [(&[&str], &str); 8] = [
+        (&["provider", "inspect", nowhere], "unable to read"),
+        (&["provider", "inspect", module], "is not a provider"),
+        (&["provider", "list", "--kubeconfig", nowhere], "unable to read kubeconfig"),
+        (&["describe", "cluster", "c", "--kubeconfig", dead], "no API server answers"),
+        (&["get", "kubeconfig", "c", "--kubeconfig", dead], "no API server answers"),
+        (&["run", "--kubeconfig", dead, "--engine", "sim", "--provider-dir", empty], "no API server answers"),
+        (
+            &["up", "--data-dir", path(&data), "--listen", "127.0.0.1:0", "--engine", "sim", "--provider-dir", empty],
+            "docker-infra.wasm is not in",
+        ),
+        (
+            &["quickstart", "--engine", "docker", "--docker-socket", nowhere, "--provider-dir", empty],
+            "no Docker engine answers",
+        ),
+    ];
+    for (arguments, complaint) in cases {
+        let output = run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("error: ") && said.contains(complaint), "{arguments:?}: {complaint:?} is not in {said}");
+    }
+}
+
+#[test]
+fn a_quick_start_on_the_simulator_shows_a_cluster_and_tears_it_down() {
+    let folder = Folder::new();
+    let (data, providers) = (folder.join("data"), binary::provider_dir());
+    let said =
+        output(&["quickstart", "--engine", "sim", "--data-dir", path(&data), "--provider-dir", path(&providers)]);
+    assert!(said.contains("Cluster/quick") && said.contains("SIMULATED"), "{said}");
+    assert_eq!(said.matches("Machine/").count(), 3, "{said}");
+    assert!(!capwasm_tests::engine::Engine::on(&data.join("sim.sock")).runs(), "its simulated engine has ended");
+}
+
+#[tokio::test]
+async fn describe_and_list_show_what_runs() {
+    let management = Management::shared();
+    let kubeconfig = management.kubeconfig();
+    let objects = management.objects("shown").await;
+    let sample = Sample::new("shown", 1, 1);
+    sample.create(&objects).await;
+    sample.provisioned(&objects).await;
+    let tree = output(&["describe", "cluster", "shown", "--namespace", "shown", "--kubeconfig", path(&kubeconfig)]);
+    for part in [
+        "Cluster/shown",
+        "ClusterInfrastructure - DockerCluster/shown",
+        "ControlPlane - KubeadmControlPlane/shown-control-plane",
+        "MachineDeployment/shown-md-0",
+        "Available",
+        "Ready",
+    ] {
+        assert!(tree.contains(part), "{part:?} is not in {tree}");
+    }
+    let list = output(&["provider", "list", "--kubeconfig", path(&kubeconfig)]);
+    for name in binary::PLUGINS {
+        let line = list.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name} is not in {list}"));
+        assert!(line.contains("True") && line.contains("sha256:"), "{line}");
+    }
+    for (arguments, complaint) in
+        [(["describe", "cluster"], "nobody"), (["get", "kubeconfig"], "no Secret shown/nobody-kubeconfig")]
+    {
+        let failed =
+            run(&[&arguments[..], &["nobody", "--namespace", "shown", "--kubeconfig", path(&kubeconfig)]].concat());
+        let said = String::from_utf8_lossy(&failed.stderr);
+        assert!(failed.status.code() == Some(1) && said.contains(complaint), "{said}");
+    }
+}
+
+#[test]
+fn the_admin_kubeconfig_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let kubeconfig = Management::shared().kubeconfig();
+    assert_eq!(std::fs::metadata(kubeconfig).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// An API server alone, and hosts against it.
+struct Apart {
+    folder: Folder,
+    server: Option<Process>,
+}
+
+impl Apart {
+    fn start() -> Apart {
+        let folder = Folder::new();
+        let mut command = Command::new(binary::capwasm());
+        command.arg("apiserver").arg("--data-dir").arg(folder.join("server")).args(["--listen", "127.0.0.1:0"]);
+        command.arg("--kubeconfig").arg(folder.join("kubeconfig"));
+        let server = Process::spawn(command, &folder.join("server.log"), "capwasm apiserver is ready on");
+        Apart { folder, server: Some(server) }
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("kubeconfig")
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.folder.join(&format!("{name}.log"))
+    }
+
+    fn host(&self, core: bool) -> Command {
+        let mut command = Command::new(binary::capwasm());
+        command.arg("run").arg("--kubeconfig").arg(self.kubeconfig()).args(["--engine", "sim"]);
+        command.arg("--data-dir").arg(self.folder.join("host")).arg("--provider-dir").arg(binary::provider_dir());
+        command.args(["--diagnostics", &free_address(), &format!("--core={core}")]);
+        command
+    }
+
+    fn run(&self, name: &str, core: bool) -> Process {
+        Process::spawn(self.host(core), &self.log(name), "capwasm runs")
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.kill();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_host_apart_from_its_api_server_provisions_and_a_second_one_waits_for_the_lease() {
+    let apart = Apart::start();
+    let mut first = apart.run("first", true);
+    assert!(first.ready.contains("core: true"), "{}", first.ready);
+    let second = std::thread::spawn({
+        let (command, log) = (apart.host(true), apart.log("second"));
+        move || Process::spawn(command, &log, "capwasm runs")
+    });
+    let objects = Objects::in_new(client(&apart.kubeconfig()).await, "apart").await;
+    let sample = Sample::new("apart", 1, 1);
+    sample.create(&objects).await;
+    sample.provisioned(&objects).await;
+    wait::until("the second host says what it waits for", async || {
+        match std::fs::read_to_string(apart.log("second")) {
+            Ok(log) if log.contains("waiting for the Lease") => Ok(()),
+            log => Err(format!("{log:?}")),
+        }
+    })
+    .await;
+    assert!(first.runs() && !second.is_finished(), "one at a time");
+    assert!(first.stop(), "SIGTERM ends it in order");
+    let second = second.join().expect("the second takes over");
+    sample.delete(&objects).await;
+    assert!(second.stop());
+}
+
+#[tokio::test]
+async fn no_core_runs_beside_upstreams_but_providers_do() {
+    let apart = Apart::start();
+    let objects = Objects::in_new(client(&apart.kubeconfig()).await, "capi-system").await;
+    let renewed = Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%S.000000Z"]).output().unwrap();
+    let renewed = String::from_utf8(renewed.stdout).unwrap();
+    objects
+        .create(&json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "controller-leader-election-capi", "namespace": "capi-system"},
+            "spec": {"holderIdentity": "capi-controller-manager-0", "leaseDurationSeconds": 600, "renewTime": renewed.trim()}}))
+        .await;
+    let refused = apart.host(true).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said.contains("capi-controller-manager-0") && said.contains("--core=false"), "{said}");
+
+    // Upstream would have installed these.
+    for crd in serde_saphyr::from_multiple::<Value>(&output(&["crds", "--core-only"])).unwrap() {
+        let api: kube::Api<kube::api::DynamicObject> = kube::Api::all_with(
+            objects.client(),
+            &kube::api::ApiResource::from_gvk(&kube::api::GroupVersionKind::gvk(
+                "apiextensions.k8s.io",
+                "v1",
+                "CustomResourceDefinition",
+            )),
+        );
+        api.create(&Default::default(), &serde_json::from_value(crd).unwrap()).await.unwrap();
+    }
+    let host = apart.run("providers", false);
+    assert!(host.ready.contains("core: false"), "{}", host.ready);
+    let objects = Objects::in_new(objects.client(), "providers").await;
+    Sample::new("providers", 1, 1).create(&objects).await;
+    wait::unchanged("what only a core acts on", std::time::Duration::from_secs(2), async || objects.versions().await)
+        .await;
+
+    // As upstream's core would: the owner is what the provider waits for.
+    let cluster = objects.get("Cluster", "providers").await;
+    let owner = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "providers", "uid": cluster["metadata"]["uid"]});
+    let labels = json!({"cluster.x-k8s.io/cluster-name": "providers"});
+    objects
+        .merge("DockerCluster", "providers", json!({"metadata": {"ownerReferences": [owner], "labels": labels}}))
+        .await;
+    objects
+        .until("DockerCluster", "providers", "its provider provisions it", capwasm_tests::sample::is_provisioned)
+        .await;
+    assert!(host.stop());
+}
+
+#[test]
+fn an_unknown_component_in_the_folder_is_left_alone() {
+    let folder = Folder::new();
+    let providers = folder.join("plugins");
+    std::fs::create_dir(&providers).unwrap();
+    for name in binary::PLUGINS {
+        let file = format!("{name}.wasm");
+        std::fs::copy(binary::provider_dir().join(&file), providers.join(&file)).unwrap();
+    }
+    std::fs::copy(guests::fixture("guest"), providers.join("guest.wasm")).unwrap();
+    let management = Management::start_with(providers);
+    let list = output(&["provider", "list", "--kubeconfig", path(&management.kubeconfig())]);
+    assert!(!list.contains("fixture"), "nothing is granted to a file by being there: {list}");
+}
