@@ -52,7 +52,7 @@ pub fn plugins() -> Result<()> {
     for name in PLUGINS {
         let built = build.join("wasm32-wasip2/plugin").join(format!("{}.wasm", name.replace('-', "_")));
         let file = folder.join(format!("{name}.wasm"));
-        // Written beside and renamed: a running host that watches the folder never sees half a file.
+        // Written beside and renamed: a host that starts meanwhile never sees half a file.
         let part = folder.join(format!(".{name}.wasm.part"));
         std::fs::copy(&built, &part).with_context(|| format!("unable to copy {}", built.display()))?;
         std::fs::rename(&part, &file).with_context(|| format!("unable to write {}", file.display()))?;

@@ -16,8 +16,6 @@ pub const POOL_NAME: &str = "cluster.x-k8s.io/pool-name";
 pub const TEMPLATE_HASH: &str = "machine-template-hash";
 /// Put on Nodes whose infrastructure may be taken away at any time.
 pub const INTERRUPTIBLE: &str = "cluster.x-k8s.io/interruptible";
-/// Restricts a host to the objects that carry its value.
-pub const WATCH_FILTER: &str = "cluster.x-k8s.io/watch-filter";
 /// Owned by a cluster topology.
 pub const TOPOLOGY_OWNED: &str = "topology.cluster.x-k8s.io/owned";
 /// Set (on a label or an annotation) when something else manages the infrastructure.

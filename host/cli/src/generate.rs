@@ -19,7 +19,7 @@ pub struct Options {
     /// Worker machines.
     #[arg(long, default_value_t = 2)]
     pub worker_machine_count: u32,
-    /// A command for the first control-plane machine to run after kubeadm, such as the installation of a CNI.
+    /// A command that control-plane machines run after kubeadm, such as the installation of a CNI.
     #[arg(long)]
     pub post_init_command: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! A guest's reads, answered from the host's caches and remembered for the object that is being reconciled. Grants were
-//! checked by the runtime before any of this is asked; what is checked here is the namespace.
+//! A guest's reads, answered from the host's caches and remembered for the object that is being reconciled. Grants, of
+//! kinds and of namespaces, were checked by the runtime before any of this is asked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use capwasm_remote::Remote;
 use capwasm_runtime::{Lookup, ObjectRef, Refusal, Refused, Secrets};
 use serde_json::Value;
 
-/// Reads of the management cluster, within the object's namespace.
+/// Reads of the management cluster; without a namespace, in the object's own.
 pub struct Management {
     /// The pass's reads.
     pub view: View,
@@ -23,8 +23,7 @@ pub struct Management {
 impl Lookup for Management {
     async fn get(&self, target: &ObjectRef) -> Result<String, Refused> {
         let kind = kind_of(&self.view, &target.api_version, &target.kind).await?;
-        let namespace = self.namespace_of(&kind, target.namespace.as_deref())?;
-        get(&self.view, &kind, namespace, &target.name).await
+        get(&self.view, &kind, target.namespace.as_deref().unwrap_or(&self.namespace), &target.name).await
     }
 
     async fn list(
@@ -35,19 +34,7 @@ impl Lookup for Management {
         labels: &str,
     ) -> Result<Vec<String>, Refused> {
         let kind = kind_of(&self.view, api_version, kind).await?;
-        let namespace = self.namespace_of(&kind, namespace)?;
-        list(&self.view, &kind, Some(namespace), labels).await
-    }
-}
-
-impl Management {
-    fn namespace_of<'a>(&'a self, kind: &Kind, asked: Option<&'a str>) -> Result<&'a str, Refused> {
-        match asked {
-            Some(other) if kind.namespaced && other != self.namespace => {
-                Err(Refused::denied(format!("reads are limited to namespace {:?}, not {other:?}", self.namespace)))
-            }
-            _ => Ok(&self.namespace),
-        }
+        list(&self.view, &kind, Some(namespace.unwrap_or(&self.namespace)), labels).await
     }
 }
 

@@ -93,9 +93,6 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
         Err(problem) => {
             ready(at, &mut desired, Some(false), &problem.reason, &problem.message, Some(problem.fault));
             plan.verdict = verdict(problem);
-            if let Some(event) = problem_event(problem) {
-                plan.events.push(event);
-            }
         }
     }
     if let Some((key, refused)) = refused {
@@ -373,11 +370,6 @@ fn verdict(problem: &Problem) -> Verdict {
             backoff: fault == Fault::Transient,
         },
     }
-}
-
-/// A failure that needs a person gets an event of its own; the runner tells the others.
-fn problem_event(problem: &Problem) -> Option<Event> {
-    (problem.fault == Fault::Terminal).then(|| Event::warning(&problem.reason, &problem.message))
 }
 
 /// Operations in order, up to the first that was not granted, which is returned.

@@ -18,7 +18,17 @@
 //! impl Provider for Boxes {
 //!     fn describe() -> Descriptor {
 //!         let crd = |kind: &str| {
-//!             json!({"spec": {"group": "boxes.example.org", "names": {"kind": kind}, "versions": [{"name": "v1"}]}}).to_string()
+//!             let plural = format!("{}s", kind.to_lowercase());
+//!             let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+//!             json!({
+//!                 "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+//!                 "metadata": {"name": format!("{plural}.boxes.example.org")},
+//!                 "spec": {
+//!                     "group": "boxes.example.org", "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+//!                     "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema, "subresources": {"status": {}}}],
+//!                 },
+//!             })
+//!             .to_string()
 //!         };
 //!         Description::new("boxes", "0.1.0")
 //!             .kind(Kind::new(Role::InfrastructureCluster, &crd("BoxCluster")))

@@ -15,6 +15,8 @@ use serde_json::Value;
 
 /// Longest time for all clusters of one row.
 const LONGEST: Duration = Duration::from_secs(600);
+/// Time between ready and the look at idle memory.
+const REST: Duration = Duration::from_secs(20);
 /// Kinds whose writes make up a machine.
 const MACHINE_KINDS: [&str; 3] = ["Machine", "KubeadmConfig", "DockerMachine"];
 
@@ -62,6 +64,8 @@ async fn provision(binary: &Path, host: &Host, folder: &Path, count: usize) -> R
     let config = Kubeconfig::read_from(folder.join("kubeconfig"))?;
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
     let client = kube::Client::try_from(config)?;
+    // The allocator gives back what starting took.
+    tokio::time::sleep(REST).await;
     let idle_mb = memory(host.process.id(), "VmRSS:")?;
     let before = writes(host.diagnostics)?;
     let started = Instant::now();
