@@ -19,6 +19,10 @@ pub fn default(object: &mut Value, old: Option<&Value>) {
     if json::group(object) != CORE_GROUP {
         return;
     }
+    // Filling in would hide the mistake; the schema refuses it.
+    if MAPS.iter().any(|pointer| object.pointer(pointer).is_some_and(|value| !value.is_object() && !value.is_null())) {
+        return;
+    }
     match json::kind(object) {
         "Cluster" => prefix_version(object, &["spec", "topology", "version"]),
         "Machine" => machine(object),
@@ -29,6 +33,26 @@ pub fn default(object: &mut Value, old: Option<&Value>) {
         _ => {}
     }
 }
+
+/// Maps that defaults are set in.
+const MAPS: [&str; 16] = [
+    "/metadata/labels",
+    "/spec",
+    "/spec/checks",
+    "/spec/deletion",
+    "/spec/remediation",
+    "/spec/remediation/triggerIf",
+    "/spec/rollout",
+    "/spec/rollout/strategy",
+    "/spec/rollout/strategy/rollingUpdate",
+    "/spec/selector",
+    "/spec/selector/matchLabels",
+    "/spec/template",
+    "/spec/template/metadata",
+    "/spec/template/metadata/labels",
+    "/spec/template/spec",
+    "/spec/template/spec/deletion",
+];
 
 fn machine(object: &mut Value) {
     label_cluster(object, &["metadata", "labels"]);
@@ -115,7 +139,8 @@ fn prefix_version(object: &mut Value, path: &[&str]) {
 
 /// One replica; between the autoscaler's limits where it has any, so that an apply without replicas does not undo its work.
 fn replicas(object: &mut Value, old: Option<&Value>) {
-    if json::number(object, "/spec/replicas").is_some() {
+    // What is no number is left for the schema to refuse.
+    if object.pointer("/spec/replicas").is_some_and(|replicas| !replicas.is_null()) {
         return;
     }
     let limit = |key| json::annotation(object, key).and_then(|text| text.parse::<i64>().ok());
@@ -193,6 +218,16 @@ mod tests {
             json!({"clusterName": "c", "deletion": {"nodeDeletionTimeoutSeconds": 0}}),
         );
         assert_eq!(zero["spec"]["deletion"]["nodeDeletionTimeoutSeconds"], 0);
+    }
+
+    #[test]
+    fn values_of_a_wrong_type_are_left_to_be_refused() {
+        let object = of("MachineSet", json!({"name": "a"}), json!({"clusterName": "c", "replicas": "two"}));
+        assert_eq!(object["spec"]["replicas"], "two");
+        for (field, wrong) in [("selector", json!(["a"])), ("template", json!("a"))] {
+            let spec = json!({"clusterName": "c", field: wrong});
+            assert_eq!(of("MachineDeployment", json!({"name": "a"}), spec.clone())["spec"], spec, "{field}");
+        }
     }
 
     #[test]
