@@ -187,7 +187,7 @@ async fn simulator(data_dir: &Path) -> Result<Engine> {
         .append(true)
         .open(&log_path)
         .with_context(|| format!("unable to write {}", log_path.display()))?;
-    let mut child = Command::new(std::env::current_exe()?)
+    let child = Command::new(std::env::current_exe()?)
         .args(["sim", "--socket"])
         .arg(&socket)
         .arg("--data-dir")
@@ -199,18 +199,35 @@ async fn simulator(data_dir: &Path) -> Result<Engine> {
         .process_group(0)
         .spawn()
         .context("unable to start the simulated engine")?;
+    let mut starting = Starting { child, serves: false };
     let deadline = tokio::time::Instant::now() + SIM_READY;
     loop {
         if docker::ping(&socket).await.is_ok() {
-            return Ok(engine(Some(child.id())));
+            starting.serves = true;
+            return Ok(engine(Some(starting.child.id())));
         }
-        let ended = child.try_wait()?;
+        let ended = starting.child.try_wait()?;
         if ended.is_some() || tokio::time::Instant::now() > deadline {
             let log = std::fs::read_to_string(&log_path).unwrap_or_default();
             let last: Vec<&str> = log.lines().rev().take(3).collect();
             bail!("the simulated engine does not answer; the end of {}: {}", log_path.display(), last.join(" / "));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// An engine that is not yet anybody's: it ends when the wait for it does.
+struct Starting {
+    child: std::process::Child,
+    serves: bool,
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if !self.serves {
+            // It may have ended by itself.
+            let _ = self.child.kill();
+        }
     }
 }
 

@@ -69,8 +69,15 @@ pub async fn run(options: Options) -> Result<ExitCode> {
         (None, None) => bail!("no data folder"),
     };
     let progress = Progress::new();
+    let engine = tokio::select! {
+        engine = start_engine(&options, &folder, &progress) => engine?,
+        () = shutdown.cancelled() => bail!("interrupted"),
+    };
+    // However this ends, a simulated engine that was started for it ends too.
+    let _simulator = engine.simulator.map(Simulator);
+    let provider_dir = crate::bundle::provider_dir(options.provider_dir.clone())?;
     let up = tokio::select! {
-        up = start(&options, &folder, &progress) => up?,
+        up = manage(provider_dir, &folder, engine) => up?,
         () = shutdown.cancelled() => bail!("interrupted"),
     };
     progress.say(&format!(
@@ -90,12 +97,18 @@ pub async fn run(options: Options) -> Result<ExitCode> {
     progress.finish();
     let code = match provisioned {
         Ok(workload) => {
-            show(&options, &up, &workload, started).await?;
+            let shown = show(&options, &up, &workload, started).await;
             if options.keep {
                 println!("Running until Ctrl-C.");
                 shutdown.cancelled().await;
             }
-            ExitCode::SUCCESS
+            match shown {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("error: {error:#}");
+                    ExitCode::FAILURE
+                }
+            }
         }
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -109,19 +122,21 @@ pub async fn run(options: Options) -> Result<ExitCode> {
     Ok(code)
 }
 
-async fn start(options: &Options, folder: &Path, progress: &Progress) -> Result<Up> {
-    let provider_dir = crate::bundle::provider_dir(options.provider_dir.clone())?;
+/// Ends the simulated engine when it is dropped.
+struct Simulator(u32);
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        if let Err(error) = engine::stop_simulator(self.0) {
+            tracing::debug!(%error, "the simulated engine ended by itself");
+        }
+    }
+}
+
+async fn start_engine(options: &Options, folder: &Path, progress: &Progress) -> Result<Engine> {
     embedded::private_folder(folder)?;
     progress.say("starting: container engine, API server, providers");
-    let engine =
-        engine::start_for(&options.engine, folder, &options.kubernetes_version, &mut |text| progress.say(&text))
-            .await?;
-    let simulator = engine.simulator;
-    let started = manage(provider_dir, folder, engine).await;
-    if let (Err(_), Some(process)) = (&started, simulator) {
-        engine::stop_simulator(process)?;
-    }
-    started
+    engine::start_for(&options.engine, folder, &options.kubernetes_version, &mut |text| progress.say(&text)).await
 }
 
 /// API server and host on an engine that answers.
@@ -191,16 +206,12 @@ async fn show(options: &Options, up: &Up, workload: &Path, started: Instant) -> 
     Ok(())
 }
 
-/// Deletes the sample, waits until nothing is left of it, and stops everything that was started.
+/// Deletes the sample, waits until nothing is left of it, and stops host and server.
 async fn tear_down(options: &Options, up: Up) -> Result<()> {
     eprintln!("deleting cluster {}", options.name);
     let deleted =
         tokio::time::timeout(Duration::from_secs(120), sample::delete(&up.server.client, &manifests(options, &up)))
             .await;
-    let simulator = up.engine.simulator;
     up::stop(up).await?;
-    if let Some(process) = simulator {
-        engine::stop_simulator(process)?;
-    }
     deleted.context("the cluster is not gone after 120 s; look for its containers")?
 }
