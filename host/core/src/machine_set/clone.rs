@@ -1,7 +1,7 @@
 //! New Machines and what is cloned for them.
 
 use capwasm_api::json;
-use capwasm_api::kinds::MachineSet;
+use capwasm_api::kinds::{ContractReference, MachineSet};
 use capwasm_api::names::{CORE_API_VERSION, annotations, finalizers, label_value, labels};
 use serde_json::{Map, Value, json};
 
@@ -12,8 +12,13 @@ use crate::ownership;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unusable {
     /// The template is not there.
-    #[error("template {0} does not exist")]
-    Missing(String),
+    #[error("{kind} {name} does not exist")]
+    Missing {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
     /// The template's kind is not served.
     #[error("{0}")]
     Unserved(String),
@@ -28,10 +33,10 @@ pub(super) enum Unusable {
 }
 
 /// A template that is there, or why it is not.
-pub(super) fn template<'a>(external: &'a External, name: &str) -> Result<&'a Value, Unusable> {
+pub(super) fn template<'a>(external: &'a External, reference: &ContractReference) -> Result<&'a Value, Unusable> {
     match external {
         External::Found { object, .. } => Ok(object),
-        External::Missing => Err(Unusable::Missing(name.to_owned())),
+        External::Missing => Err(Unusable::Missing { kind: reference.kind.clone(), name: reference.name.clone() }),
         External::Unserved(message) => Err(Unusable::Unserved(message.clone())),
     }
 }

@@ -226,16 +226,12 @@ fn objects(decision: &Decision<'_>, name: &str, slot: &str) -> Result<Vec<Value>
     let mut machine = clone::machine(set, &observed.set, name, slot);
     let mut objects = Vec::new();
     if let (Some(external), Some(reference)) = (&observed.bootstrap, &template.bootstrap.config_ref) {
-        let config = clone::clone(clone::template(external, &reference.name)?, set, name, &machine)?;
+        let config = clone::clone(clone::template(external, reference)?, set, name, &machine)?;
         json::set(&mut machine, &["spec", "bootstrap", "configRef"], clone::reference(&config));
         objects.push(config);
     }
-    let infrastructure = clone::clone(
-        clone::template(&observed.infrastructure, &template.infrastructure_ref.name)?,
-        set,
-        name,
-        &machine,
-    )?;
+    let infrastructure =
+        clone::clone(clone::template(&observed.infrastructure, &template.infrastructure_ref)?, set, name, &machine)?;
     json::set(&mut machine, &["spec", "infrastructureRef"], clone::reference(&infrastructure));
     objects.push(infrastructure);
     objects.push(machine);
