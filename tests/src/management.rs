@@ -52,8 +52,13 @@ impl Management {
         };
         give_compiled(&management.data_dir().join("aot"));
         management.restart();
-        keep_compiled(&management.data_dir().join("aot"));
+        management.keep_compiled();
         management
+    }
+
+    /// Keeps what it has compiled for later test processes.
+    pub fn keep_compiled(&self) {
+        keep_compiled(&self.data_dir().join("aot"));
     }
 
     /// One for all tests of a test binary. It ends with the binary.

@@ -41,7 +41,7 @@ fn provider_inspect_tells_what_a_component_is_and_wants() {
 }
 
 #[test]
-fn crds_prints_every_definition_with_its_contract_labels() {
+fn crds_prints_every_definition_and_those_of_providers_with_contract_labels() {
     let providers = binary::provider_dir();
     let crds: Vec<Value> = serde_saphyr::from_multiple(&output(&["crds", "--provider-dir", path(&providers)])).unwrap();
     let kinds: Vec<&str> = crds.iter().map(|crd| text(crd, "/spec/names/kind")).collect();
@@ -57,7 +57,7 @@ fn crds_prints_every_definition_with_its_contract_labels() {
     ] {
         assert!(kinds.contains(&kind), "{kind} is not in {kinds:?}");
     }
-    for crd in crds.iter().filter(|crd| text(crd, "/spec/group").ends_with("cluster.x-k8s.io")) {
+    for crd in crds.iter().filter(|crd| text(crd, "/spec/group").ends_with(".cluster.x-k8s.io")) {
         assert!(crd.pointer("/metadata/labels/cluster.x-k8s.io~1v1beta2").is_some(), "{}", crd["metadata"]);
     }
     let core = output(&["crds", "--core-only"]);
@@ -119,7 +119,7 @@ fn a_quick_start_on_the_simulator_shows_a_cluster_and_tears_it_down() {
     let said =
         output(&["quickstart", "--engine", "sim", "--data-dir", path(&data), "--provider-dir", path(&providers)]);
     assert!(said.contains("Cluster/quick") && said.contains("SIMULATED"), "{said}");
-    assert_eq!(said.matches("Machine/").count(), 3, "{said}");
+    assert_eq!(said.matches("─Machine/").count(), 3, "{said}");
     assert!(!capwasm_tests::engine::Engine::on(&data.join("sim.sock")).runs(), "its simulated engine has ended");
 }
 

@@ -40,6 +40,6 @@ async fn a_quick_start_on_docker_provisions_a_cluster_and_leaves_no_container() 
     let said = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}");
     assert!(said.contains("SIMULATED nodes in Docker containers"), "the user is told plainly: {said}");
-    assert_eq!(said.matches("Machine/").count(), 3, "a tree with every machine: {said}");
+    assert_eq!(said.matches("─Machine/").count(), 3, "a tree with every machine: {said}");
     assert_eq!(left, Vec::<String>::new(), "{said}");
 }
