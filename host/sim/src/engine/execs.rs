@@ -74,10 +74,12 @@ impl Engine {
     /// Takes the oldest execs off a container's list when there are too many; one that still runs stops the taking.
     fn surplus(&self, container: &Container) -> Vec<String> {
         let mut taken = Vec::new();
+        // In this order everywhere: the engine's state, then what belongs to one container or exec.
+        let state = self.state.lock();
         let mut execs = container.execs.lock();
         while execs.len() >= KEPT {
             let Some(oldest) = execs.front() else { break };
-            if self.exec(oldest).is_ok_and(|exec| exec.record.lock().running) {
+            if state.execs.get(oldest).is_some_and(|exec| exec.record.lock().running) {
                 break;
             }
             taken.extend(execs.pop_front());
@@ -119,7 +121,8 @@ impl Engine {
     /// `POST /exec/{id}/start`: the handle of the command, which runs on whether or not anybody waits.
     pub(super) async fn start_exec(self: &Arc<Self>, id: &str) -> Result<tokio::task::JoinHandle<Output>, Refused> {
         let exec = self.exec(id)?;
-        let container = self.container(&exec.record.lock().container.clone())?;
+        let id_of_container = exec.record.lock().container.clone();
+        let container = self.container(&id_of_container)?;
         let process = self.running(&container)?;
         let change = {
             let mut record = exec.record.lock();
@@ -192,5 +195,40 @@ impl Engine {
             }
         }
         *exec.record.lock() = ended;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::heartbeat::Heartbeats;
+    use crate::workload::Workloads;
+
+    #[tokio::test]
+    async fn nobody_who_holds_a_containers_execs_waits_for_the_engines_state() {
+        let directory = tempfile::tempdir().unwrap();
+        let workloads = Workloads::open(&directory.path().join("workload.redb"), 1 << 20).unwrap();
+        let heartbeats = Heartbeats::new(Arc::clone(&workloads));
+        let engine = Engine::open(&directory.path().join("engine.redb"), workloads, heartbeats).await.unwrap();
+        engine.pull("kindest/node", Some("v1.34.0")).await.unwrap();
+        engine.create_container(Some("one"), json!({ "Image": "kindest/node:v1.34.0" })).await.unwrap();
+        let container = engine.container("one").unwrap();
+        container.execs.lock().extend((0..KEPT).map(|number| number.to_string()));
+
+        let state = engine.state.lock();
+        let taking = std::thread::spawn({
+            let (engine, container) = (Arc::clone(&engine), Arc::clone(&container));
+            move || engine.surplus(&container)
+        });
+        let until = Instant::now() + Duration::from_millis(200);
+        while Instant::now() < until {
+            assert!(container.execs.try_lock().is_some(), "the list is held by one who waits for the state");
+            std::thread::yield_now();
+        }
+        drop(state);
+        assert_eq!(taking.join().unwrap(), ["0"]);
     }
 }
