@@ -21,6 +21,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::files::{Entry, Tree};
 use crate::heartbeat::Heartbeats;
@@ -94,6 +95,8 @@ pub struct Engine {
     heartbeats: Arc<Heartbeats>,
     /// Cancelled when the engine ends: execs are broken off without a result.
     quiescing: CancellationToken,
+    /// Requests that are being done.
+    requests: TaskTracker,
 }
 
 /// Everything read back from disk.
@@ -182,7 +185,8 @@ impl Engine {
         let execs = found.execs.into_iter().map(|record| (record.id.clone(), Exec::new(record))).collect();
         let state =
             Mutex::new(State { containers, names, execs, networks: found.networks, images: found.images, addresses });
-        Ok(Arc::new(Engine { id, state, journal, workloads, heartbeats, quiescing: CancellationToken::new() }))
+        let (quiescing, requests) = (CancellationToken::new(), TaskTracker::new());
+        Ok(Arc::new(Engine { id, state, journal, workloads, heartbeats, quiescing, requests }))
     }
 
     /// Starts what was running when the engine ended, and runs interrupted execs again.

@@ -9,6 +9,8 @@ use capwasm_sim::{SimError, SimOptions};
 use http::Method;
 use serde_json::{Value, json};
 use support::*;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
@@ -161,5 +163,32 @@ async fn a_removed_container_ends_its_execs_and_leaves_nothing_on_disk() {
     assert_eq!(all, json!([]));
     create(&sim.docker, "again", &format!("kindest/node:{VERSION}")).await;
     assert_eq!(start(&sim.docker, "again").await, first, "addresses are used again");
+    sim.stop().await;
+}
+
+#[tokio::test]
+async fn a_creation_whose_client_goes_meanwhile_is_done_to_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = Sim::start(directory.path()).await;
+    let docker = &sim.docker;
+    prepare(docker).await;
+    let body =
+        json!({ "Image": format!("kindest/node:{VERSION}"), "HostConfig": { "NetworkMode": "kind" } }).to_string();
+    for number in 0..10 {
+        let name = format!("gone-{number}");
+        let path = format!("/v1.41/containers/create?name={name}");
+        let request = format!("POST {path} HTTP/1.1\r\nhost: docker\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        let mut client = UnixStream::connect(directory.path().join("docker.sock")).await.unwrap();
+        client.write_all(request.as_bytes()).await.unwrap();
+        drop(client);
+        // Whether it came so far or not: the name belongs to a container that can be found.
+        let made = docker.send(Method::POST, &path, "application/json", body.clone()).await.unwrap().0;
+        assert!(made == 201 || made == 409, "{made}");
+        let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+        while code(docker, Method::GET, &format!("/containers/{name}/json"), Value::Null).await != 200 {
+            assert!(tokio::time::Instant::now() < deadline, "{name} is taken by a container that does not exist");
+            tokio::task::yield_now().await;
+        }
+    }
     sim.stop().await;
 }

@@ -45,7 +45,7 @@ pub(crate) async fn serve(engine: Arc<Engine>, stream: UnixStream) {
 
 async fn answer(engine: Arc<Engine>, request: Request<Incoming>) -> Answer {
     let head = request.method() == Method::HEAD;
-    let mut response = match route(engine, request).await {
+    let mut response = match whole(engine, request).await {
         Ok(response) => response,
         Err(refused) if refused.status == 304 => status(StatusCode::NOT_MODIFIED),
         Err(refused) => {
@@ -62,6 +62,16 @@ async fn answer(engine: Arc<Engine>, request: Request<Incoming>) -> Answer {
         *response.body_mut() = Full::default();
     }
     response
+}
+
+/// Does what was asked to its end, also when its client goes meanwhile: half a creation would keep a name for ever, half a
+/// start a container without its process. Only who waits for a container just stops waiting.
+async fn whole(engine: Arc<Engine>, request: Request<Incoming>) -> Result<Answer, Refused> {
+    if request.uri().path().ends_with("/wait") {
+        return route(engine, request).await;
+    }
+    let requests = engine.requests.clone();
+    requests.spawn(route(engine, request)).await.unwrap_or_else(|error| Err(Refused::internal(error)))
 }
 
 fn status(code: StatusCode) -> Answer {

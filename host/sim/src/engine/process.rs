@@ -149,6 +149,8 @@ impl Engine {
     /// Stops everything that runs, keeping on disk that it should run.
     pub(crate) async fn quiesce(&self) {
         self.quiescing.cancel();
+        self.requests.close();
+        self.requests.wait().await;
         let containers: Vec<Arc<Container>> = self.state.lock().containers.values().cloned().collect();
         for container in containers {
             container.tasks.close();
