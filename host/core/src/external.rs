@@ -21,7 +21,10 @@ pub(crate) enum External {
     },
     /// The kind is known and has no such object.
     Missing,
-    /// The kind is not installed, or keeps no contract that core knows.
+    /// The kind is not installed, so there is no such object; in words.
+    NotInstalled(String),
+    /// The kind is installed, but not served yet, or keeps no contract that core knows: whether there is such an object
+    /// cannot be said. In words.
     Unserved(String),
 }
 
@@ -33,6 +36,14 @@ impl External {
             _ => None,
         }
     }
+
+    /// What is wrong with the kind.
+    pub(crate) fn unusable_kind(&self) -> Option<&str> {
+        match self {
+            External::NotInstalled(message) | External::Unserved(message) => Some(message),
+            External::Found { .. } | External::Missing => None,
+        }
+    }
 }
 
 /// Reads the object that `reference` names, in the namespace of the one that refers to it. Whatever is absent (the
@@ -41,7 +52,7 @@ pub(crate) async fn read(view: &View, namespace: &str, reference: &ContractRefer
     let ContractReference { api_group, kind, name } = reference;
     let crd_name = contract::crd_name(api_group, kind);
     let Some(crd) = view.get(&kinds::crd(), "", &crd_name).await? else {
-        return Ok(External::Unserved(format!(
+        return Ok(External::NotInstalled(format!(
             "{kind} is not installed: there is no CustomResourceDefinition {crd_name}"
         )));
     };

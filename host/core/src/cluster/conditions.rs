@@ -84,10 +84,10 @@ fn deleting(observed: &Observed, stage: Option<&'static str>) -> Condition {
 }
 
 fn described(external: Option<&External>) -> String {
-    external
-        .and_then(External::found)
-        .map(|(object, _)| format!("{}: {}", json::kind(object), json::name(object)))
-        .unwrap_or_default()
+    match external {
+        Some(External::Found { object, .. }) => format!("{}: {}", json::kind(object), json::name(object)),
+        other => other.and_then(External::unusable_kind).unwrap_or_default().to_owned(),
+    }
 }
 
 /// Nothing while what was said last should stand.
@@ -147,10 +147,8 @@ fn control_plane(observed: &Observed) -> Option<Condition> {
 }
 
 fn absent(observed: &Observed, external: &External, name: &str, before: bool) -> Condition {
-    match external {
-        External::Unserved(message) => {
-            Condition::new(name, Status::Unknown, reason::INTERNAL_ERROR).message(message.clone())
-        }
+    match external.unusable_kind() {
+        Some(message) => Condition::new(name, Status::Unknown, reason::INTERNAL_ERROR).message(message),
         _ if observed.is_deleting() || before => {
             Condition::new(name, false, reason::DELETED).message("The referenced object has been deleted")
         }

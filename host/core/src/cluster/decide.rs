@@ -129,8 +129,8 @@ fn absent(decision: &mut Decision<'_>, external: &External, before: bool, lost: 
     if decision.observed.is_deleting() {
         return;
     }
-    match external {
-        External::Unserved(message) => decision.fail("Unserved", message.clone()),
+    match external.unusable_kind() {
+        Some(message) => decision.fail("Unserved", message),
         _ if before => decision.fail("Lost", lost),
         _ => {}
     }

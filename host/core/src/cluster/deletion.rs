@@ -38,9 +38,14 @@ pub(super) fn decide(decision: &mut Decision<'_>) -> Stage {
         (&observed.control_plane, reason::WAITING_FOR_CONTROL_PLANE_DELETION),
         (&observed.infrastructure, reason::WAITING_FOR_INFRASTRUCTURE_DELETION),
     ] {
-        if let Some((object, _)) = external.as_ref().and_then(External::found) {
-            delete(decision, object);
-            return Stage::Waiting(waiting);
+        match external {
+            Some(External::Found { object, .. }) => {
+                delete(decision, object);
+                return Stage::Waiting(waiting);
+            }
+            // It may be there: what comes after it must not go before it.
+            Some(External::Unserved(_)) => return Stage::Waiting(waiting),
+            Some(External::Missing | External::NotInstalled(_)) | None => {}
         }
     }
     Stage::Done

@@ -87,7 +87,11 @@ pub(super) async fn observe(remote: &Remote, started: Timestamp, pass: &Pass<'_>
         machines: members(view, &kinds::machine(), pass).await?,
         sets: members(view, &kinds::machine_set(), pass).await?,
         deployments: members(view, &kinds::machine_deployment(), pass).await?,
-        pools: members(view, &kinds::machine_pool(), pass).await?,
+        pools: match members(view, &kinds::machine_pool(), pass).await {
+            // The one core kind that need not be installed: then there are none.
+            Err(CacheError::UnknownKind { .. }) => Vec::new(),
+            listed => listed?,
+        },
         connection: Connection::NotAsked,
         cluster,
     };
@@ -117,11 +121,8 @@ fn initialized(observed: &Observed) -> bool {
         || reported.is_some_and(|(object, contract)| contract::control_plane::initialized(object, contract))
 }
 
-/// The objects of a kind that carry the cluster's label. A kind that is not installed has none.
+/// The objects of a kind that carry the cluster's label.
 async fn members(view: &View, kind: &Kind, pass: &Pass<'_>) -> Result<Vec<Arc<Value>>, CacheError> {
     let selector = Selector::labels([(labels::CLUSTER_NAME, pass.key.name.as_str())]);
-    match view.list(kind, Some(&pass.key.namespace), &selector).await {
-        Err(CacheError::UnknownKind { .. }) => Ok(Vec::new()),
-        listed => listed,
-    }
+    view.list(kind, Some(&pass.key.namespace), &selector).await
 }

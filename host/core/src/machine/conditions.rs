@@ -72,10 +72,8 @@ fn reported(name: &str, ready: bool, kind: &str, path: &str) -> Condition {
 }
 
 fn absent(observed: &Observed, external: &External, name: &str, before: bool) -> Condition {
-    match external {
-        External::Unserved(message) => {
-            Condition::new(name, Status::Unknown, reason::INTERNAL_ERROR).message(message.clone())
-        }
+    match external.unusable_kind() {
+        Some(message) => Condition::new(name, Status::Unknown, reason::INTERNAL_ERROR).message(message),
         _ if observed.is_deleting() || before => {
             Condition::new(name, false, reason::DELETED).message("The referenced object has been deleted")
         }

@@ -125,8 +125,8 @@ fn bootstrap(decision: &mut Decision<'_>) {
         return;
     };
     let Some((object, contract)) = external.found() else {
-        if let External::Unserved(message) = external {
-            decision.fail("Unserved", message.clone());
+        if let Some(message) = external.unusable_kind() {
+            decision.fail("Unserved", message);
         }
         return;
     };
@@ -153,9 +153,9 @@ fn infrastructure(decision: &mut Decision<'_>) {
     let observed = decision.observed;
     let Some((object, contract)) = observed.infrastructure.found() else {
         let before = observed.machine.status.initialization.infrastructure_provisioned == Some(true);
-        match &observed.infrastructure {
+        match observed.infrastructure.unusable_kind() {
             _ if observed.is_deleting() => {}
-            External::Unserved(message) => decision.fail("Unserved", message.clone()),
+            Some(message) => decision.fail("Unserved", message),
             _ if before => decision.fail("Lost", "the infrastructure object is gone though it was provisioned"),
             _ => {}
         }

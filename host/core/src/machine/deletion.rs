@@ -52,14 +52,19 @@ pub(super) fn decide(decision: &mut Decision<'_>) -> Stage {
         (Some(&observed.infrastructure), reason::WAITING_FOR_INFRASTRUCTURE_DELETION),
         (observed.bootstrap.as_ref(), reason::WAITING_FOR_BOOTSTRAP_DELETION),
     ] {
-        if let Some((object, _)) = external.and_then(External::found) {
-            if !json::is_deleting(object) {
-                let uid = json::text(object, "/metadata/uid").map(str::to_owned);
-                let key = format!("delete {} {}", json::kind(object), json::name(object));
-                let action = Action::Delete { target: Target::of(object), uid, propagation: None };
-                decision.plan.operations.push(Operation::management(key, action));
+        match external {
+            Some(External::Found { object, .. }) => {
+                if !json::is_deleting(object) {
+                    let uid = json::text(object, "/metadata/uid").map(str::to_owned);
+                    let key = format!("delete {} {}", json::kind(object), json::name(object));
+                    let action = Action::Delete { target: Target::of(object), uid, propagation: None };
+                    decision.plan.operations.push(Operation::management(key, action));
+                }
+                return Stage::Waiting(waiting, format!("{} {}", json::kind(object), json::name(object)));
             }
-            return Stage::Waiting(waiting, format!("{} {}", json::kind(object), json::name(object)));
+            // It may be there: what comes after it must not go before it.
+            Some(External::Unserved(message)) => return Stage::Waiting(waiting, message.clone()),
+            Some(External::Missing | External::NotInstalled(_)) | None => {}
         }
     }
     if node_goes { delete_node(decision) } else { Stage::Done }
@@ -73,17 +78,28 @@ fn node_goes(observed: &Observed, departure: &Departure) -> bool {
     !cluster_deleting && !departure.control_plane_deleting && has_node && has_api
 }
 
+/// Whether the infrastructure is gone or going. Where that cannot be said, it is not.
+fn infrastructure_goes(observed: &Observed) -> bool {
+    match &observed.infrastructure {
+        External::Found { object, .. } => json::is_deleting(object),
+        External::Unserved(_) => false,
+        External::Missing | External::NotInstalled(_) => true,
+    }
+}
+
 fn hooks(observed: &Observed, prefix: &str) -> Vec<String> {
     observed.machine.metadata.annotations.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
 }
 
 /// Whether the Node is to be drained, as far as that can be said without looking at its Pods.
 pub(super) fn drains(observed: &Observed, departure: &Departure) -> bool {
-    let infrastructure_goes = observed.infrastructure.found().is_none_or(|(object, _)| json::is_deleting(object));
     let excluded = observed.machine.metadata.annotations.contains_key(annotations::EXCLUDE_NODE_DRAINING);
     let started = observed.machine.status.deletion.node_drain_start_time.as_deref();
     let limit = observed.machine.spec.deletion.node_drain_timeout_seconds;
-    node_goes(observed, departure) && !infrastructure_goes && !excluded && !expired(started, limit, observed.now)
+    node_goes(observed, departure)
+        && !infrastructure_goes(observed)
+        && !excluded
+        && !expired(started, limit, observed.now)
 }
 
 /// `None` when the Node is drained or need not be.
@@ -164,12 +180,11 @@ fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
 fn volumes(decision: &mut Decision<'_>) -> Option<Stage> {
     let observed = decision.observed;
     let NodeSight::Found(node) = &observed.node else { return None };
-    let infrastructure_goes = observed.infrastructure.found().is_none_or(|(object, _)| json::is_deleting(object));
     let excluded = observed.machine.metadata.annotations.contains_key(annotations::EXCLUDE_VOLUME_DETACH);
     let started = observed.machine.status.deletion.wait_for_node_volume_detach_start_time.as_deref();
     let limit = observed.machine.spec.deletion.node_volume_detach_timeout_seconds;
     let attached = json::items(node, "/status/volumesAttached");
-    if attached.is_empty() || infrastructure_goes || excluded || expired(started, limit, observed.now) {
+    if attached.is_empty() || infrastructure_goes(observed) || excluded || expired(started, limit, observed.now) {
         return None;
     }
     decision.draft.set_once(&["status", "deletion", "waitForNodeVolumeDetachStartTime"], observed.now);

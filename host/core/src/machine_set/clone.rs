@@ -37,7 +37,7 @@ pub(super) fn template<'a>(external: &'a External, reference: &ContractReference
     match external {
         External::Found { object, .. } => Ok(object),
         External::Missing => Err(Unusable::Missing { kind: reference.kind.clone(), name: reference.name.clone() }),
-        External::Unserved(message) => Err(Unusable::Unserved(message.clone())),
+        External::NotInstalled(message) | External::Unserved(message) => Err(Unusable::Unserved(message.clone())),
     }
 }
 

@@ -263,6 +263,33 @@ fn g15_deletion_goes_from_workers_over_the_control_plane_to_the_infrastructure()
 }
 
 #[test]
+fn what_cannot_be_seen_of_a_deleted_cluster_holds_what_comes_after_it() {
+    let unserved = || Some(External::Unserved("Plane v1 is not served yet".into()));
+    let uninstalled = || Some(External::NotInstalled("Plane is not installed".into()));
+    let infra = || Some(found(provisioned()));
+    for (what, control_plane, infrastructure, deletes, stage) in [
+        ("its control plane", unserved(), infra(), vec![], Some("WaitingForControlPlaneDeletion")),
+        ("its infrastructure", None, unserved(), vec![], Some("WaitingForInfrastructureDeletion")),
+        (
+            "a kind without a CRD has no objects",
+            uninstalled(),
+            infra(),
+            vec!["delete Infra c"],
+            Some("WaitingForInfrastructureDeletion"),
+        ),
+        ("neither is installed", uninstalled(), uninstalled(), vec![], None),
+    ] {
+        let mut at = observed(deleting(cluster()));
+        (at.control_plane, at.infrastructure) = (control_plane, infrastructure);
+        let plan = decide(&at);
+        let found: Vec<_> = keys(&plan).into_iter().filter(|key| key.starts_with("delete")).collect();
+        let reason = plan.desired.as_ref().and_then(|desired| found_condition(desired, "Deleting")).map(|it| it.1);
+        assert_eq!((found, reason.as_deref()), (deletes, stage), "{what}");
+        assert_eq!(plan.release.is_empty(), stage.is_some(), "{what}");
+    }
+}
+
+#[test]
 fn a_cluster_is_available_when_all_its_parts_are() {
     let mut observed = observed(cluster());
     let ready = |kind: &str, name: &str| {

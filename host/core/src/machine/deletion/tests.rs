@@ -89,6 +89,26 @@ fn a_machine_goes_step_by_step() {
 }
 
 #[test]
+fn what_cannot_be_seen_is_not_taken_for_gone() {
+    let unserved = || External::Unserved("Infra v1 is not served yet".into());
+    let mut observed = departing();
+    observed.infrastructure = unserved();
+    assert_eq!(keys(&decide(&observed)), ["cordon"], "the Node is drained all the same");
+    observed.departure.as_mut().unwrap().pods = Some(vec![]);
+    observed.node = cordoned();
+    let plan = decide(&observed);
+    assert_eq!((keys(&plan), stage(&plan).as_deref()), (vec![], Some("WaitingForInfrastructureDeletion")));
+    (observed.infrastructure, observed.bootstrap) = (External::Missing, Some(unserved()));
+    let plan = decide(&observed);
+    assert_eq!(
+        (keys(&plan), stage(&plan).as_deref(), plan.release.len()),
+        (vec![], Some("WaitingForBootstrapDeletion"), 0)
+    );
+    observed.bootstrap = Some(External::NotInstalled("Boot is not installed".into()));
+    assert_eq!(decide(&observed).release.len(), 1, "a kind without a CRD has no objects");
+}
+
+#[test]
 fn hooks_hold_a_deletion() {
     for (hook, expected) in [
         ("pre-drain.delete.hook.machine.cluster.x-k8s.io/x", "WaitingForPreDrainHook"),
