@@ -66,6 +66,14 @@ impl OutcomeView<'_> {
         Ok(self.collector.charge(bytes)?)
     }
 
+    /// As [`OutcomeView::charge`], with all texts of an object's name: each may be as long as the guest's memory.
+    fn charge_for(&mut self, target: &types::ObjectRef, texts: &[&str]) -> Result<()> {
+        let namespace = target.namespace.as_deref().unwrap_or_default();
+        let named = [&target.api_version, &target.kind, namespace, &target.name];
+        self.collector.charge(named.iter().map(|text| text.len()).sum())?;
+        self.charge(texts)
+    }
+
     fn writable(&self, place: Place, target: &ObjectRef) -> std::result::Result<(), Refused> {
         let (api_version, kind) = (&target.api_version, &target.kind);
         match place {
@@ -165,7 +173,7 @@ impl outcome::Host for OutcomeView<'_> {
     }
 
     fn patch(&mut self, key: String, place: types::Place, target: types::ObjectRef, merge: String) -> Result<()> {
-        self.charge(&[&key, &target.name, &merge])?;
+        self.charge_for(&target, &[&key, &merge])?;
         let (place, merge) = (place.into(), parse("patch", &merge)?);
         self.operate(key, place, target.into(), |key, target| Operation::Patch { key, place, target, merge });
         Ok(())
@@ -180,7 +188,7 @@ impl outcome::Host for OutcomeView<'_> {
         reason: String,
         message: String,
     ) -> Result<()> {
-        self.charge(&[&key, &target.name, &name, &reason, &message])?;
+        self.charge_for(&target, &[&key, &name, &reason, &message])?;
         let condition = Condition { name, status, reason, message };
         self.operate(key, Place::Management, target.into(), |key, target| Operation::SetConditionOf {
             key,
@@ -197,7 +205,7 @@ impl outcome::Host for OutcomeView<'_> {
         target: types::ObjectRef,
         uid: Option<String>,
     ) -> Result<()> {
-        self.charge(&[&key, &target.name])?;
+        self.charge_for(&target, &[&key, uid.as_deref().unwrap_or_default()])?;
         let place = place.into();
         self.operate(key, place, target.into(), |key, target| Operation::Delete { key, place, target, uid });
         Ok(())
@@ -265,6 +273,35 @@ mod tests {
         }
         let error = view.emit_event(false, String::new(), String::new()).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(Stop::Result)));
+    }
+
+    #[test]
+    fn every_text_of_a_target_counts_for_the_size_of_an_outcome() {
+        let scope = scope();
+        let long = || "x".repeat(1_000);
+        let short =
+            || types::ObjectRef { api_version: "v1".into(), kind: "Secret".into(), namespace: None, name: "x".into() };
+        let targets = [
+            ("api version", types::ObjectRef { api_version: long(), ..short() }),
+            ("kind", types::ObjectRef { kind: long(), ..short() }),
+            ("namespace", types::ObjectRef { namespace: Some(long()), ..short() }),
+            ("name", types::ObjectRef { name: long(), ..short() }),
+        ];
+        let exceeded = |call: &dyn Fn(&mut OutcomeView<'_>) -> Result<()>| {
+            let mut collector = Collector::new(1_000);
+            let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+            call(&mut view).is_err_and(|error| matches!(error.downcast_ref(), Some(Stop::Result)))
+        };
+        let (management, none) = (types::Place::Management, String::new);
+        for (what, target) in targets {
+            assert!(exceeded(&|view| view.patch(none(), management, target.clone(), "{}".into())), "patch: {what}");
+            assert!(exceeded(&|view| view.delete(none(), management, target.clone(), None)), "delete: {what}");
+            let condition = |view: &mut OutcomeView<'_>| {
+                view.set_condition_of(none(), target.clone(), none(), None, none(), none())
+            };
+            assert!(exceeded(&condition), "set-condition-of: {what}");
+        }
+        assert!(exceeded(&|view| view.delete(none(), management, short(), Some(long()))), "delete: uid");
     }
 
     #[test]
