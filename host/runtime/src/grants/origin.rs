@@ -158,11 +158,15 @@ fn in_range(net: IpAddr, bits: u8, address: IpAddr) -> bool {
     }
 }
 
-/// Metadata services that do not use link-local addresses: Alibaba, Azure's host, AWS over IPv6.
-const METADATA: [IpAddr; 3] = [
+/// Metadata services that do not use link-local addresses: Alibaba, Azure's host, then over IPv6 AWS, the credentials of
+/// Pods in EKS, Google, Oracle.
+const METADATA: [IpAddr; 6] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)),
 ];
 
 /// Addresses that are reached only when granted by name: this machine, its links, and metadata services. Private ranges
@@ -179,6 +183,8 @@ pub(crate) fn special_address(address: IpAddr) -> bool {
             let segments = v6.segments();
             let embedded = match segments {
                 [0, 0, 0, 0, 0, 0, a, b] | [0x64, 0xff9b, 0, 0, 0, 0, a, b] => Some((a, b)),
+                // NAT64 within a network (RFC 8215) in its longest prefix, and stateless translation.
+                [0x64, 0xff9b, 1, 0, 0, 0, a, b] | [0, 0, 0, 0, 0xffff, 0, a, b] => Some((a, b)),
                 [0x2002, a, b, ..] => Some((a, b)),
                 _ => None,
             };
@@ -280,7 +286,12 @@ mod tests {
             "2002:7f00:1::",
             "224.0.0.1",
             "255.255.255.255",
+            "64:ff9b:1::7f00:1",
+            "::ffff:0:7f00:1",
             "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            "fd00:c1::a9fe:a9fe",
             "168.63.129.16",
         ];
         for address in special {
