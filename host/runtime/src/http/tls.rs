@@ -25,6 +25,8 @@ pub(crate) struct Trust {
 
 /// Certificates that one client may trust.
 const CERTIFICATES: usize = 64;
+/// Bytes of them all: a guest may hold a thousand clients, and what they trust is not in the guest's memory.
+const CERTIFICATE_BYTES: usize = 128 << 10;
 
 #[cfg(test)]
 impl Trust {
@@ -46,6 +48,11 @@ impl Trust {
         }
         if self.certificates.len() + added.len() > CERTIFICATES {
             return Err(Refused::new(Refusal::Limit, "TooManyCertificates", "the client trusts too many certificates"));
+        }
+        let bytes: usize = self.certificates.iter().chain(&added).map(|certificate| certificate.len()).sum();
+        if bytes > CERTIFICATE_BYTES {
+            let message = format!("the client trusts certificates of more than {CERTIFICATE_BYTES} bytes");
+            return Err(Refused::new(Refusal::Limit, "CertificatesTooLarge", message));
         }
         let mut store = RootCertStore::empty();
         for certificate in &added {
@@ -152,4 +159,31 @@ fn system_roots() -> RootCertStore {
     }
     store.add_parsable_certificates(system.certs);
     store
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    /// A certificate with an extension of so many bytes.
+    fn certificate(bytes: usize) -> String {
+        let mut params = rcgen::CertificateParams::default();
+        let extension = rcgen::CustomExtension::from_oid_content(&[1, 3, 6, 1, 4, 1, 1], vec![0; bytes]);
+        params.custom_extensions = vec![extension];
+        params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem()
+    }
+
+    #[test]
+    fn what_a_client_trusts_is_bounded_in_bytes() {
+        let mut trust = Trust::default();
+        // One certificate of 64 KiB is refused by webpki already.
+        trust.add(&certificate(60 << 10)).unwrap();
+        trust.add(&certificate(60 << 10)).unwrap();
+        let before = trust.clone();
+        let refused = trust.add(&certificate(60 << 10)).unwrap_err();
+        assert_eq!((refused.refusal, refused.reason.as_str()), (Refusal::Limit, "CertificatesTooLarge"));
+        assert_eq!(trust, before, "what was refused is not trusted");
+        trust.add(&certificate(1)).unwrap();
+    }
 }
