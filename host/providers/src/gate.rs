@@ -58,12 +58,12 @@ pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Be
     if role == Role::InfrastructureCluster && json::annotation(object, MANAGED_BY).is_some() {
         return Decision::Ignore;
     }
-    let Some(cluster) = belongings.cluster else {
-        return Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there");
-    };
     if paused {
         return Decision::Paused;
     }
+    let Some(cluster) = belongings.cluster else {
+        return Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there");
+    };
     if matches!(role, Role::InfrastructureMachine | Role::Bootstrap) {
         if belongings.machine.is_none() {
             return Decision::Waiting("WaitingForMachine", "the Machine that owns it is not there");
@@ -168,6 +168,13 @@ mod tests {
                 ic,
                 object(true, false, true),
                 owned(Some(&ready), None),
+                Decision::Paused,
+            ),
+            (
+                "C9: also when its Cluster is not there",
+                ic,
+                object(true, false, true),
+                owned(None, None),
                 Decision::Paused,
             ),
             (
