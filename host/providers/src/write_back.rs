@@ -49,7 +49,7 @@ pub struct WriteBack<'a> {
 
 /// The plan of a call that was answered.
 pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &Outcome) -> Plan {
-    let mut desired = at.object.clone();
+    let mut desired = resumed(at);
     let mut plan = Plan::nothing();
     for fields in &outcome.status {
         merge(json::map(&mut desired, &["status"]), fields, &["conditions"]);
@@ -82,14 +82,16 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
             }
             plan.verdict = if *gone { Verdict::Done } else { Verdict::Waiting };
         }
-        Ok(answer) => {
-            // An answer counts once everything that it rests on is done: a Secret that could not be written must not be
-            // announced, and what latches could never be taken back.
-            let without = desired.clone();
+        // An answer counts once everything that it rests on is done: a Secret that could not be written must not be
+        // announced, and what latches could never be taken back.
+        Ok(answer) if refused.is_none() => {
+            let mut without = desired.clone();
+            keep_latched(at, &mut without);
             write_answer(at, &mut desired, answer, &mut plan.operations);
             plan.fallback = (!plan.operations.is_empty()).then_some(without);
             plan.verdict = Verdict::Done;
         }
+        Ok(_) => {}
         Err(problem) => {
             ready(at, &mut desired, Some(false), &problem.reason, &problem.message, Some(problem.fault));
             plan.verdict = verdict(problem);
@@ -100,22 +102,22 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
         ready(at, &mut desired, Some(false), &refused.reason, &message, Some(Fault::Invalid));
         plan.verdict = Verdict::Failed { reason: refused.reason, message, retry_after: None, backoff: false };
     }
+    keep_latched(at, &mut desired);
     plan.desired = Some(desired);
     plan
 }
 
 /// The plan of a call that came to nothing: a trap, or a passed limit. Nothing that the guest collected counts.
 pub fn failed(at: &WriteBack<'_>, reason: &str, message: &str) -> Plan {
-    let mut desired = at.object.clone();
+    let mut desired = resumed(at);
     set_condition(at, &mut desired, ready_condition(at.kind.role), None, reason, message, Some(Fault::Transient));
     Plan { desired: Some(desired), verdict: Verdict::retry(reason, message), ..Plan::default() }
 }
 
 /// The plan of an object whose gate is closed by somebody else's slowness.
 pub fn waiting(at: &WriteBack<'_>, reason: &str, message: &str) -> Plan {
-    let mut desired = at.object.clone();
-    let latched = json::flag(at.object, "/status/initialization/provisioned") == Some(true);
-    if !latched {
+    let mut desired = resumed(at);
+    if !json::flag(at.object, &format!("/{}", provisioned_path(at.contract).join("/"))).unwrap_or_default() {
         ready(at, &mut desired, Some(false), reason, message, Some(Fault::Waiting));
     }
     Plan { desired: Some(desired), verdict: Verdict::Waiting, ..Plan::default() }
@@ -138,11 +140,49 @@ pub fn finalize(object: &Value, finalizer: &str) -> Plan {
     Plan { desired: Some(desired), wake_when_applied: true, ..Plan::default() }
 }
 
-fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operations: &mut Vec<Operation>) {
-    // A resumed object says so; one that was never paused says nothing, which saves a write.
+/// A copy of the object to work on. A resumed object says so; one that was never paused says nothing, which saves a write.
+fn resumed(at: &WriteBack<'_>) -> Value {
+    let mut desired = at.object.clone();
     if conditions::is_true(at.object, "Paused") {
-        set_condition(at, desired, "Paused", Some(false), "NotPaused", "", None);
+        set_condition(at, &mut desired, "Paused", Some(false), "NotPaused", "", None);
     }
+    desired
+}
+
+/// Puts back what latched, should the guest have cleared or changed it by status or own fields.
+fn keep_latched(at: &WriteBack<'_>, desired: &mut Value) {
+    for path in latches(at) {
+        let held = at.object.pointer(&format!("/{}", path.join("/")));
+        if let Some(held) = held.filter(|held| held.as_bool() != Some(false) && !held.is_null() && *held != "") {
+            json::set(desired, path, held.clone());
+        }
+    }
+}
+
+/// What is set once and never taken back. A v1beta1 control plane's `ready` comes and goes.
+fn latches(at: &WriteBack<'_>) -> &'static [&'static [&'static str]] {
+    const HOST: &[&str] = &["spec", "controlPlaneEndpoint", "host"];
+    const PORT: &[&str] = &["spec", "controlPlaneEndpoint", "port"];
+    const PROVIDER_ID: &[&str] = &["spec", "providerID"];
+    const DATA: &[&str] = &["status", "dataSecretName"];
+    const READY: &[&str] = &["status", "ready"];
+    const PROVISIONED: &[&str] = &["status", "initialization", "provisioned"];
+    const CREATED: &[&str] = &["status", "initialization", "dataSecretCreated"];
+    const INITIALIZED: &[&str] = &["status", "initialization", "controlPlaneInitialized"];
+    match (at.kind.role, at.contract) {
+        (Role::InfrastructureCluster, Contract::V1Beta1) => &[HOST, PORT, READY],
+        (Role::InfrastructureCluster, Contract::V1Beta2) => &[HOST, PORT, PROVISIONED],
+        (Role::InfrastructureMachine, Contract::V1Beta1) => &[PROVIDER_ID, READY],
+        (Role::InfrastructureMachine, Contract::V1Beta2) => &[PROVIDER_ID, PROVISIONED],
+        (Role::Bootstrap, Contract::V1Beta1) => &[DATA, READY],
+        (Role::Bootstrap, Contract::V1Beta2) => &[DATA, CREATED],
+        (Role::ControlPlane, Contract::V1Beta1) => &[HOST, PORT, &["status", "initialized"]],
+        (Role::ControlPlane, Contract::V1Beta2) => &[HOST, PORT, INITIALIZED],
+        (Role::Template, _) => &[],
+    }
+}
+
+fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operations: &mut Vec<Operation>) {
     match answer {
         Answer::Cluster { provisioned, endpoint, failure_domains } => {
             latch_endpoint(desired, endpoint.as_ref().map(|endpoint| (endpoint.host.as_str(), endpoint.port)));
@@ -257,16 +297,16 @@ fn latch_endpoint(desired: &mut Value, endpoint: Option<(&str, u16)>) {
     }
 }
 
-fn latch_provisioned(at: &WriteBack<'_>, desired: &mut Value, provisioned: bool) {
-    let path: &[&str] = match at.contract {
+fn provisioned_path(contract: Contract) -> &'static [&'static str] {
+    match contract {
         Contract::V1Beta1 => &["status", "ready"],
         Contract::V1Beta2 => &["status", "initialization", "provisioned"],
-    };
-    let latched = json::flag(at.object, &format!("/{}", path.join("/"))) == Some(true);
-    if provisioned || latched {
-        json::set(desired, path, true);
     }
+}
+
+fn latch_provisioned(at: &WriteBack<'_>, desired: &mut Value, provisioned: bool) {
     if provisioned {
+        json::set(desired, provisioned_path(at.contract), true);
         ready(at, desired, Some(true), "Ready", "", None);
     } else {
         ready(at, desired, Some(false), "NotReady", "provisioning goes on", Some(Fault::Waiting));

@@ -276,3 +276,88 @@ fn a_second_pass_over_its_own_result_changes_nothing() {
         assert_eq!(first, second, "{contract:?}");
     }
 }
+
+/// CONTRACT: latched by the host, whatever the call ends with.
+#[test]
+fn a_guest_cannot_clear_or_change_what_latched() {
+    let clear = json!({"ready": false, "initialized": null, "initialization": null, "dataSecretName": null});
+    let own = json!({"spec": {"providerID": "other", "controlPlaneEndpoint": {"host": "other", "port": 1}}});
+    let outcome = Outcome { status: vec![clear], own: vec![own], ..Outcome::default() };
+    let mut held = object();
+    held["spec"] = json!({"providerID": "first", "controlPlaneEndpoint": {"host": "h", "port": 6443}});
+    held["status"] = json!({"ready": true, "initialized": true, "dataSecretName": "t",
+        "initialization": {"provisioned": true, "dataSecretCreated": true, "controlPlaneInitialized": true}});
+    let problem = || Problem { fault: Fault::Transient, reason: "R".into(), message: String::new(), retry_after: None };
+    let endpoint = "/spec/controlPlaneEndpoint";
+    for (role, contract, paths) in [
+        (Role::InfrastructureCluster, Contract::V1Beta2, &[endpoint, "/status/initialization/provisioned"][..]),
+        (Role::InfrastructureCluster, Contract::V1Beta1, &[endpoint, "/status/ready"]),
+        (Role::InfrastructureMachine, Contract::V1Beta2, &["/spec/providerID", "/status/initialization/provisioned"]),
+        (Role::Bootstrap, Contract::V1Beta2, &["/status/dataSecretName", "/status/initialization/dataSecretCreated"]),
+        (Role::Bootstrap, Contract::V1Beta1, &["/status/dataSecretName", "/status/ready"]),
+        (Role::ControlPlane, Contract::V1Beta2, &["/status/initialization/controlPlaneInitialized"]),
+        (Role::ControlPlane, Contract::V1Beta1, &["/status/initialized"]),
+    ] {
+        let mut kind = kind(role);
+        kind.own = vec!["spec".into()];
+        for answer in [Err(problem()), Ok(Answer::Gone(false))] {
+            let now = "2026-01-01T00:00:00Z".parse().unwrap();
+            let at = WriteBack { object: &held, kind: &kind, contract, cluster: None, now };
+            let desired = answered(&at, &answer, &outcome).desired.unwrap();
+            for path in paths {
+                assert_eq!(desired.pointer(path), held.pointer(path), "{role:?} {contract:?} {path}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_rests_on_an_operation_that_was_refused_is_not_announced() {
+    let data = || BootstrapData { format: "cloud-config".into(), value: b"#cloud-config".to_vec() };
+    let refused = capwasm_runtime::Operation::Refused { key: "a".into(), refused: Refused::denied("not yours") };
+    let outcome = Outcome { operations: vec![refused], ..Outcome::default() };
+    for (role, answer) in
+        [(Role::InfrastructureCluster, cluster(true, "h")), (Role::Bootstrap, Answer::Bootstrap(Some(data())))]
+    {
+        let plan = write(role, Contract::V1Beta2, &object(), Ok(answer), &outcome);
+        assert!(plan.operations.is_empty(), "{role:?}: what follows the refused one is not run");
+        let desired = plan.desired.unwrap();
+        assert_eq!(desired.pointer("/status/initialization"), None, "{role:?}");
+        assert_eq!(desired.pointer("/status/dataSecretName"), None, "{role:?}");
+        assert_eq!(conditions::get(&desired, "Ready").unwrap().reason, "NotGranted", "{role:?}");
+    }
+}
+
+/// C9: the condition ends with the pause, whatever the first call after it comes to.
+#[test]
+fn a_resumed_object_is_not_called_paused_any_more() {
+    let kind = kind(Role::InfrastructureMachine);
+    let mut held = object();
+    held["status"] = json!({"conditions": [{"type": "Paused", "status": "True", "reason": "Paused"}]});
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    let at = WriteBack { object: &held, kind: &kind, contract: Contract::V1Beta2, cluster: None, now };
+    let problem = Problem { fault: Fault::Waiting, reason: "R".into(), message: String::new(), retry_after: None };
+    for (what, plan) in [
+        ("a problem", answered(&at, &Err(problem), &Outcome::default())),
+        ("gone", answered(&at, &Ok(Answer::Gone(false)), &Outcome::default())),
+        ("a trap", failed(&at, "ProviderTrapped", "")),
+        ("a closed gate", waiting(&at, "WaitingForMachine", "")),
+    ] {
+        assert!(conditions::is_false(&plan.desired.unwrap(), "Paused"), "{what}");
+    }
+}
+
+#[test]
+fn what_is_provisioned_stays_ready_while_it_waits() {
+    let kind = kind(Role::InfrastructureMachine);
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    for (contract, status) in [
+        (Contract::V1Beta1, json!({"ready": true})),
+        (Contract::V1Beta2, json!({"initialization": {"provisioned": true}})),
+    ] {
+        let mut held = object();
+        held["status"] = status.clone();
+        let at = WriteBack { object: &held, kind: &kind, contract, cluster: None, now };
+        assert_eq!(waiting(&at, "R", "").desired.unwrap()["status"], status, "{contract:?}");
+    }
+}
