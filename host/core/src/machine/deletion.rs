@@ -155,10 +155,12 @@ fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
         return None;
     }
     let key = |pod: &Value| format!("evict {}/{}", json::namespace(pod), json::name(pod));
-    // Those that could not be evicted come last, so that a disruption budget does not hold the others.
+    // The round goes on behind the one that was refused: every Pod has its turn, however many a disruption budget holds.
     let mut evict = drain.evict.clone();
-    let refused = |pod: &Value| observed.results.iter().any(|(name, result)| *name == key(pod) && result.is_err());
-    evict.sort_by_key(|pod| refused(pod));
+    let refused = |pod: &&Value| observed.results.iter().any(|(name, result)| *name == key(pod) && result.is_err());
+    if let Some(at) = evict.iter().position(refused) {
+        evict.rotate_left(at + 1);
+    }
     for pod in evict {
         let action = Action::Evict { target: target("Pod", pod), grace_period: unreachable.then_some(1) };
         decision.plan.operations.push(Operation::workload(key(pod), &cluster, action));

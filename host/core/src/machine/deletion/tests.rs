@@ -161,16 +161,21 @@ fn a_drain_ends_with_its_limit() {
 }
 
 #[test]
-fn a_pod_that_was_refused_comes_last() {
+fn every_pod_has_its_turn_however_many_are_refused() {
     let mut observed = departing();
     observed.node = cordoned();
     let pod = |name: &str| Arc::new(json!({"metadata": {"name": name, "namespace": "d"}}));
-    observed.departure.as_mut().unwrap().pods = Some(vec![pod("a"), pod("b")]);
-    observed.results = vec![(
-        "evict d/a".into(),
-        Err(OperationError { kind: ErrorKind::Limit, reason: "TooManyRequests".into(), message: String::new() }),
-    )];
-    assert_eq!(keys(&decide(&observed)), ["evict d/b", "evict d/a"]);
+    observed.departure.as_mut().unwrap().pods = Some(vec![pod("a"), pod("b"), pod("c")]);
+    for (refused, expected) in [
+        (None, ["evict d/a", "evict d/b", "evict d/c"]),
+        (Some("evict d/a"), ["evict d/b", "evict d/c", "evict d/a"]),
+        (Some("evict d/b"), ["evict d/c", "evict d/a", "evict d/b"]),
+        (Some("evict d/gone"), ["evict d/a", "evict d/b", "evict d/c"]),
+    ] {
+        let error = OperationError { kind: ErrorKind::Limit, reason: "TooManyRequests".into(), message: String::new() };
+        observed.results = refused.into_iter().map(|key: &str| (key.to_owned(), Err(error.clone()))).collect();
+        assert_eq!(keys(&decide(&observed)), expected, "{refused:?}");
+    }
 }
 
 #[test]
