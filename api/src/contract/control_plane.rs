@@ -75,7 +75,7 @@ pub fn counters(object: &Value, contract: Contract) -> Counters {
         Contract::V1Beta1 => (
             replicas
                 .zip(status("unavailableReplicas"))
-                .map(|(all, without)| (all - without).max(0))
+                .map(|(all, without)| all.saturating_sub(without).max(0))
                 .or(status("readyReplicas")),
             status("updatedReplicas"),
         ),
@@ -131,5 +131,7 @@ mod tests {
         assert_eq!((old.available, old.up_to_date), (Some(2), Some(3)));
         let new = counters(&object, Contract::V1Beta2);
         assert_eq!((new.available, new.up_to_date), (Some(1), Some(0)));
+        let absurd = json!({"status": {"replicas": i64::MIN, "unavailableReplicas": 1}});
+        assert_eq!(counters(&absurd, Contract::V1Beta1).available, Some(0), "whatever a provider reports");
     }
 }

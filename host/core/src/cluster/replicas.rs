@@ -42,7 +42,8 @@ fn workers(decision: &Decision<'_>) -> Value {
     let counters = total(groups.iter().map(|group| of_group(group)).chain(single.into_iter().map(of_machine)));
     let mut versions: BTreeMap<String, i32> = BTreeMap::new();
     for entry in groups.into_iter().flat_map(contract::control_plane::versions) {
-        *versions.entry(entry.version).or_default() += entry.replicas;
+        let count = versions.entry(entry.version).or_default();
+        *count = count.saturating_add(entry.replicas);
     }
     let versions: Vec<VersionCount> =
         versions.into_iter().map(|(version, replicas)| VersionCount { version, replicas }).collect();
@@ -66,7 +67,7 @@ fn of_machine(machine: &Value) -> Counters {
 
 /// Sums; a counter that somebody does not report yet counts nothing.
 fn total(all: impl Iterator<Item = Counters>) -> Counters {
-    let add = |a: Option<i64>, b: Option<i64>| Some(a.unwrap_or(0) + b.unwrap_or(0));
+    let add = |a: Option<i64>, b: Option<i64>| Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0)));
     all.fold(
         Counters { desired: Some(0), replicas: Some(0), ready: Some(0), available: Some(0), up_to_date: Some(0) },
         |a, b| Counters {

@@ -59,7 +59,8 @@ pub(super) fn set(decision: &mut Decision<'_>) {
 fn versions(observed: &Observed) -> Value {
     let mut counts: BTreeMap<String, i32> = BTreeMap::new();
     for entry in observed.sets.iter().flat_map(|set| control_plane::versions(&set.object)) {
-        *counts.entry(entry.version).or_default() += entry.replicas;
+        let count = counts.entry(entry.version).or_default();
+        *count = count.saturating_add(entry.replicas);
     }
     let list: Vec<Value> =
         counts.into_iter().map(|(version, replicas)| json!({"version": version, "replicas": replicas})).collect();

@@ -126,7 +126,7 @@ fn roll_out(decision: &mut Decision<'_>) {
         }
         None if held => {}
         None => {
-            let set = sets::create(&desired, deployment, revision + 1, grown, surge);
+            let set = sets::create(&desired, deployment, revision.saturating_add(1), grown, surge);
             decision.operation(format!("create MachineSet {}", json::name(&set)), Action::Create(set));
         }
     }

@@ -47,11 +47,12 @@ pub(super) fn rolling_update(max_surge: Option<&Value>, max_unavailable: Option<
 fn resolve(value: &Value, replicas: i64, up: bool) -> i64 {
     let text = value.as_str().unwrap_or_default();
     match text.strip_suffix('%').and_then(|percent| percent.trim().parse::<i64>().ok()) {
-        Some(percent) if up => (replicas * percent + 99) / 100,
-        Some(percent) => replicas * percent / 100,
+        Some(percent) if up => replicas.saturating_mul(percent).saturating_add(99) / 100,
+        Some(percent) => replicas.saturating_mul(percent) / 100,
         None => value.as_i64().or_else(|| text.parse().ok()).unwrap_or(0),
     }
-    .max(0)
+    // No number of replicas is larger, and sums of these stay in range.
+    .clamp(0, i64::from(i32::MAX))
 }
 
 /// The next size of the new set and of the old ones (in their order: oldest first).
@@ -214,6 +215,7 @@ mod tests {
             (json!("25%"), json!("25%"), (3, 2)),
             (json!("0%"), json!(0), (0, 1)),
             (json!("2"), json!(99), (2, 10)),
+            (json!("9223372036854775807%"), json!(i64::MAX), (i64::from(i32::MAX), 10)),
         ] {
             assert_eq!(
                 rolling_update(Some(&surge), Some(&unavailable), 10),
