@@ -11,9 +11,13 @@ pub enum KubeconfigError {
     /// It is no UTF-8.
     #[error("the kubeconfig is not text")]
     NotText,
-    /// It cannot be understood.
-    #[error("unable to read the kubeconfig: {0}")]
-    Unreadable(#[source] kube::config::KubeconfigError),
+    /// It is no kubeconfig. Nothing is said of where and why: parsers quote what they do not understand, which here is
+    /// the content of a Secret, and this text goes to logs.
+    #[error("the kubeconfig cannot be parsed")]
+    Unparsed,
+    /// Its parts do not fit together.
+    #[error("unable to use the kubeconfig: {0}")]
+    Unusable(#[source] kube::config::KubeconfigError),
     /// It asks for something that only its writer's machine could give.
     #[error("the kubeconfig uses {0}, which is not allowed: everything has to be written in it")]
     Forbidden(&'static str),
@@ -25,14 +29,14 @@ pub enum KubeconfigError {
 /// When it cannot be understood, or asks for more than a connection.
 pub async fn read(kubeconfig: &[u8]) -> Result<Config, KubeconfigError> {
     let text = std::str::from_utf8(kubeconfig).map_err(|_| KubeconfigError::NotText)?;
-    let kubeconfig = Kubeconfig::from_yaml(text).map_err(KubeconfigError::Unreadable)?;
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| KubeconfigError::Unparsed)?;
     let users = kubeconfig.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
     let clusters = kubeconfig.clusters.iter().filter_map(|cluster| cluster.cluster.as_ref());
     if let Some(what) = users.filter_map(forbidden_in_user).chain(clusters.filter_map(forbidden_in_cluster)).next() {
         return Err(KubeconfigError::Forbidden(what));
     }
     let options = KubeConfigOptions::default();
-    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(KubeconfigError::Unreadable)
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(KubeconfigError::Unusable)
 }
 
 fn forbidden_in_user(user: &AuthInfo) -> Option<&'static str> {
@@ -90,6 +94,22 @@ mod tests {
             }
         }
         assert!(matches!(read(b"\xff").await, Err(KubeconfigError::NotText)));
-        assert!(matches!(read(b"{}").await, Err(KubeconfigError::Unreadable(_))));
+        assert!(matches!(read(b"{}").await, Err(KubeconfigError::Unusable(_))));
+    }
+
+    #[tokio::test]
+    async fn an_error_never_quotes_the_secret() {
+        for text in
+            ["hunter2", "users: [{name: u, user: hunter2}]", "users: hunter2", "hunter2: [", "clusters: {a: hunter2}"]
+        {
+            let error = read(text.as_bytes()).await.unwrap_err();
+            let mut said = format!("{error} {error:?}");
+            let mut cause = std::error::Error::source(&error);
+            while let Some(inner) = cause {
+                said += &inner.to_string();
+                cause = inner.source();
+            }
+            assert!(!said.contains("hunter2"), "{said}");
+        }
     }
 }
