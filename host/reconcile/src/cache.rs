@@ -319,6 +319,11 @@ impl Cache {
         }
     }
 
+    /// Whether both are clones of one cache.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// What the cache knows of an object without parsing it; `None` also while the kind is not watched.
     pub(crate) fn known(&self, kind: &Kind, namespace: &str, name: &str) -> Option<Known> {
         let watch = self.0.watches.read().get(kind).cloned()?;

@@ -14,7 +14,10 @@ use kube::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -25,6 +28,9 @@ use crate::kind::Kind;
 
 /// A server that takes the parameters of a streaming list for noise never ends it; after this time we list instead.
 const STREAMING_LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A list that was asked for is given up for another one only after this time: many keys may ask for it while it runs.
+const LONGEST_LIST: Duration = Duration::from_secs(60);
 
 /// Delays before asking again for a kind that is not served: shorter than the watcher's own, as its CRD may just be
 /// on its way, and a kind that nobody ever installs costs one request each time.
@@ -145,6 +151,7 @@ async fn follow<K>(
             Begin::Pages => watcher::Config::default(),
         };
         let floor = *shared.floor.lock();
+        let begun = Instant::now();
         let mut stream = std::pin::pin!(watcher::watcher(api.clone(), config).default_backoff());
         let mut listing = None;
         let mut complete = false;
@@ -155,9 +162,15 @@ async fn follow<K>(
                 }
                 tokio::time::sleep(STREAMING_LIST_TIMEOUT).await;
             };
+            let asked = async {
+                if begin == Begin::Pages && !complete {
+                    tokio::time::sleep_until(begun + LONGEST_LIST).await;
+                }
+                shared.relist.notified().await;
+            };
             let event = tokio::select! {
                 event = stream.next() => event,
-                () = shared.relist.notified() => {
+                () = asked => {
                     begin = Begin::Pages;
                     break;
                 }
@@ -262,5 +275,60 @@ impl Resource for Watched {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use bytes::Bytes;
+    use futures::stream;
+    use http_body_util::StreamBody;
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{interests::Interests, kind::Source};
+
+    /// Lists take their time and are at version 3; watches deliver nothing; streaming lists are refused.
+    fn slow_server() -> kube::Client {
+        let service = tower::service_fn(|request: http::Request<Body>| async move {
+            let uri = request.uri().to_string();
+            let chunk = |value: Value| {
+                Ok::<_, std::convert::Infallible>(http_body::Frame::data(Bytes::from(value.to_string())))
+            };
+            let (code, body) = if uri.contains("sendInitialEvents") {
+                (
+                    422,
+                    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}),
+                )
+            } else if uri.contains("watch=true") {
+                return Ok(http::Response::new(StreamBody::new(stream::pending().boxed())));
+            } else {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                (
+                    200,
+                    json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "3"}, "items": []}),
+                )
+            };
+            let body = StreamBody::new(stream::iter([chunk(body)]).boxed());
+            Ok::<_, tower::BoxError>(http::Response::builder().status(code).body(body)?)
+        });
+        kube::Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn a_list_is_not_begun_anew_by_everybody_who_asks_for_it() {
+        let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
+        let store = Arc::new(Store::new(Source::Management, kind, Interests::new()));
+        let watch = Watch::start(slow_server(), store.clone(), CancellationToken::new());
+        assert_eq!(watch.synced().await, Progress::Synced);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while store.reached(7).is_some() {
+            assert!(Instant::now() < deadline, "no list comes to its end");
+            watch.relist(&Mark::Version(7));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 }

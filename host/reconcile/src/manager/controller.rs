@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     panic::AssertUnwindSafe,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures::FutureExt;
@@ -17,15 +17,18 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Claim, Scheduler, Shared};
 use crate::{
     apply::Applied,
-    cache::{CacheError, Written},
+    cache::{Cache, CacheError, Written},
     interests::ControllerId,
-    kind::{Key, Kind, Source},
+    kind::{ClusterId, Key, Kind, Source},
     metrics::{ControllerLabel, QueueLabels, ResultLabels},
     plan::{ErrorKind, Event, Plan, Results, Verdict},
     queue::{Outcome, Run},
     reconciler::{Pass, ReconcileError, Reconciler},
     view::View,
 };
+
+/// How often a key that waits for the cache of a workload cluster looks whether that is still connected.
+const CONNECTION_LOOK: Duration = Duration::from_secs(1);
 
 pub(super) struct Controller {
     shared: Arc<Shared>,
@@ -291,16 +294,30 @@ impl Controller {
             for (source, written) in &by_source {
                 match source {
                     Source::Management => self.shared.cache.caught_up(written).await,
-                    // A cluster that is not connected has no cache that could be behind.
+                    // A cluster that is not connected (any more) has no cache that could be behind.
                     Source::Workload(cluster) => {
-                        if let Ok(cache) = self.shared.workloads.cache(cluster).await {
-                            cache.caught_up(written).await;
+                        while let Ok(cache) = self.shared.workloads.cache(cluster).await {
+                            tokio::select! {
+                                () = cache.caught_up(written) => break,
+                                () = self.replaced(cluster, &cache) => {}
+                            }
                         }
                     }
                 }
             }
         };
         self.shared.draining.run_until_cancelled(waiting).await;
+    }
+
+    /// Returns when `cache` is not that of the cluster's connection any more: a server that is gone for good shows nothing.
+    async fn replaced(&self, cluster: &ClusterId, cache: &Cache) {
+        loop {
+            tokio::time::sleep(CONNECTION_LOOK).await;
+            match self.shared.workloads.cache(cluster).await {
+                Ok(now) if now.is(cache) => {}
+                _ => return,
+            }
+        }
     }
 
     fn measure(&self, outcome: Outcome, seconds: f64, started: Instant) {

@@ -2,10 +2,14 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use capwasm_reconcile::{Action, Operation, Plan, Selector, Verdict, cache::node_kind, meta};
+use async_trait::async_trait;
+use capwasm_reconcile::{
+    Action, Cache, ClusterId, Manager, ManagerOptions, Metrics, Operation, Plan, Selector, Source, Unavailable,
+    Verdict, Workloads, cache::node_kind, meta,
+};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -394,4 +398,56 @@ async fn shutdown_drains_what_runs() {
     let ready = world.list(&widgets(None)).await.iter().filter(|widget| widget["status"]["ready"] == true).count();
     assert_eq!(ready, 1);
     assert_eq!(closure.passes("w") + closure.passes("waits"), 1);
+}
+
+/// A workload cluster that can be lost for good: its requests are never answered again.
+struct Loseable {
+    cache: Cache,
+    lost: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Workloads for Loseable {
+    async fn cache(&self, cluster: &ClusterId) -> Result<Cache, Unavailable> {
+        match self.lost.load(Ordering::SeqCst) {
+            false => Ok(self.cache.clone()),
+            true => Err(Unavailable { cluster: cluster.clone(), message: "lost".to_owned() }),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_workload_cluster_that_is_lost_after_a_write_does_not_block_the_key() {
+    let world = World::start().await;
+    let (id, lost) = (ClusterId::new("default", "c"), Arc::new(AtomicBool::new(false)));
+    let service = tower::service_fn({
+        let (client, lost) = (world.cache.client().clone(), lost.clone());
+        move |request: http::Request<kube::client::Body>| {
+            let (client, lost) = (client.clone(), lost.clone());
+            async move {
+                if lost.load(Ordering::SeqCst) {
+                    std::future::pending::<()>().await;
+                }
+                client.send(request).await
+            }
+        }
+    });
+    let source = Source::Workload(id.clone());
+    let cache = Cache::new(kube::Client::new(service, "default"), source, world.interests.clone());
+    cache.synced(&config_kind()).await.unwrap();
+    world.tap.hold(Some("configmaps"));
+    let workloads = Arc::new(Loseable { cache, lost: lost.clone() });
+    let metrics = Arc::new(Metrics::unregistered());
+    let (management, interests) = (world.cache.clone(), world.interests.clone());
+    let manager = Manager::new(management, interests, workloads, metrics, ManagerOptions::default());
+    let writer = Closure::new(move |_| {
+        let create = Operation::workload("create", &id, Action::Create(config("c")));
+        Box::pin(async move { Ok(Plan { operations: vec![create], ..Plan::default() }) })
+    });
+    manager.add(world.widget.clone(), Arc::new(writer.clone()), 1);
+    world.add_widget("w", json!({})).await;
+    until("the create", || async { world.list(configs()).await.len() == 1 }).await;
+    lost.store(true, Ordering::SeqCst);
+    world.patch_widget("w", json!({"metadata": {"labels": {"a": "b"}}})).await;
+    until("the pass after the loss", || async { writer.passes("w") > 1 }).await;
 }
