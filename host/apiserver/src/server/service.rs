@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::Server;
@@ -74,5 +75,11 @@ where
         identity,
         shutdown: server.stop().clone(),
     };
-    handle(server.registry(), call).await
+    if matches!(call.method, Method::GET | Method::HEAD) {
+        return handle(server.registry(), call).await;
+    }
+    // A write is more than its commit (a CRD is served from then on), so it goes on when the client goes.
+    let registry = Arc::clone(server.registry());
+    let writing = tokio::spawn(async move { handle(&registry, call).await });
+    writing.await.unwrap_or_else(|error| refuse(&ApiError::internal(format!("the request was broken off: {error}"))))
 }

@@ -1,9 +1,15 @@
 //! Custom resources: served at once, validated, defaulted, pruned; status, scale, versions, deletion.
 
+use bytes::Bytes;
+use capwasm_apiserver::{Identity, Server, ServerConfig, Store};
+use http_body_util::Full;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
+use tower::Service as _;
 
-use crate::fixture::{both, crds, install_things, object, resource, status, thing, thing_crd, things, until};
+use crate::fixture::{
+    Way, both, crds, fixture, install_things, object, resource, status, thing, thing_crd, things, until,
+};
 
 #[tokio::test]
 async fn a_custom_resource_is_served_from_the_moment_its_definition_is() {
@@ -22,6 +28,23 @@ async fn a_custom_resource_is_served_from_the_moment_its_definition_is() {
         assert_eq!(discovered.0.plural, "things");
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_definition_whose_client_goes_meanwhile_is_served_like_any_other() {
+    // On a disk a commit takes long enough to go away meanwhile.
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("store.redb"), 1 << 20).unwrap();
+    let server = Server::start(store, ServerConfig::new("test")).await.unwrap();
+    let request = http::Request::post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::from(thing_crd().to_string())))
+        .unwrap();
+    let mut answer = server.service(Identity::admin("tester")).call(request);
+    assert!(futures::poll!(&mut answer).is_pending());
+    drop(answer);
+    let api: Api<DynamicObject> = Api::namespaced_with(server.client(Identity::admin("tester")), "default", &things());
+    until("the kind is served", async || api.list(&ListParams::default()).await.ok()).await;
 }
 
 #[tokio::test]
