@@ -38,13 +38,13 @@ fn special(at: &Locator) -> Special {
 pub(super) fn prepare_create(at: &Locator, object: &mut Value, options: &WriteOptions) {
     match special(at) {
         Special::Namespace => {
-            object["spec"]["finalizers"] = json!([NAMESPACE_FINALIZER]);
+            set_in_spec(object, "finalizers", json!([NAMESPACE_FINALIZER]));
             object["status"] = json!({"phase": "Active"});
         }
         Special::Csr => {
             // Who asks is what authentication found, never what the object claims.
-            object["spec"]["username"] = json!(options.user.user);
-            object["spec"]["groups"] = json!(options.user.groups);
+            set_in_spec(object, "username", json!(options.user.user));
+            set_in_spec(object, "groups", json!(options.user.groups));
         }
         Special::Crd => {
             let mut finalizers: Vec<String> = meta::finalizers(object).into_iter().map(str::to_owned).collect();
@@ -54,6 +54,18 @@ pub(super) fn prepare_create(at: &Locator, object: &mut Value, options: &WriteOp
             meta::set_finalizers(object, finalizers);
         }
         Special::Secret | Special::ConfigMap | Special::None => {}
+    }
+}
+
+/// Sets `spec.<field>`. A `spec` that is no object stays as it is: validation comes later and says so.
+fn set_in_spec(object: &mut Value, field: &str, value: Value) {
+    let Some(root) = object.as_object_mut() else { return };
+    let spec = root.entry("spec").or_insert(Value::Null);
+    if spec.is_null() {
+        *spec = json!({});
+    }
+    if let Some(spec) = spec.as_object_mut() {
+        spec.insert(field.to_owned(), value);
     }
 }
 
@@ -69,7 +81,11 @@ pub(super) fn prepare(registry: &Registry, at: &Locator, object: &mut Value, old
                 }
             }
             if let Some(old) = old {
-                object["spec"]["finalizers"] = old.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
+                set_in_spec(
+                    object,
+                    "finalizers",
+                    old.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([])),
+                );
             }
         }
         Special::Secret => prepare_secret(object),

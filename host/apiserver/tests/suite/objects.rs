@@ -37,6 +37,27 @@ async fn an_object_is_created_read_replaced_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_spec_that_is_no_object_is_refused_where_the_server_itself_writes_into_it() {
+    both(async |f| {
+        let csrs = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+        for (path, kind, version) in
+            [("/api/v1/namespaces", "Namespace", "v1"), (csrs, "CertificateSigningRequest", "certificates.k8s.io/v1")]
+        {
+            for spec in [json!("text"), json!([1]), json!(1)] {
+                let body = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": spec});
+                let request = http::Request::post(path).header("content-type", "application/json");
+                let request = request.body(body.to_string().into_bytes()).unwrap();
+                assert_eq!(status(f.client.request_text(request).await).code, 422, "{kind} {spec}");
+            }
+        }
+        let patch = Patch::Merge(json!({"spec": "text"}));
+        let namespaces: Api<Namespace> = Api::all(f.client.clone());
+        assert_eq!(status(namespaces.patch("default", &PatchParams::default(), &patch).await).code, 422);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn errors_carry_the_reasons_of_kubernetes() {
     both(async |f| {
         let api: Api<ConfigMap> = Api::default_namespaced(f.client.clone());
