@@ -143,6 +143,13 @@ async fn certificates_carry_user_and_groups_and_rbac_decides_for_others() {
 }
 
 #[tokio::test]
+async fn who_asks_to_be_somebody_else_is_refused_and_not_served_as_who_they_are() {
+    let f = fixture(Way::Tls).await;
+    let request = http::Request::get("/api/v1/secrets").header("impersonate-user", "jane").body(Vec::new()).unwrap();
+    assert_eq!(status(f.client.request_text(request).await).code, 403);
+}
+
+#[tokio::test]
 async fn a_certificate_of_another_authority_is_refused() {
     let f = fixture(Way::Tls).await;
     let dir = tempfile::tempdir().unwrap();
