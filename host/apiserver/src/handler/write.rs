@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::decode::{self, essence};
 use super::dispatch::{Call, Reply};
-use super::read;
+use super::{authorization, read};
 use crate::apply::{self, ApplyError};
 use crate::catalog::Resource;
 use crate::meta;
 use crate::registry::{
     DeleteOptions, Deleted, Edited, ListRequest, Locator, Part, Registry, WriteOptions, Written, invalid_field, parse,
 };
+use crate::request::Target;
 use crate::selector::LabelSelector;
 use crate::status::{ApiError, ApiResult};
 use crate::strategic;
@@ -239,11 +240,30 @@ fn apply_error(at: &Locator, error: ApplyError) -> ApiError {
     }
 }
 
+/// The object as authorisation sees it.
+fn target(at: &Locator) -> Target {
+    Target {
+        group: at.resource.group.clone(),
+        version: at.resource.version.clone(),
+        plural: at.resource.plural.clone(),
+        namespace: Some(at.namespace.clone()).filter(|namespace| !namespace.is_empty()),
+        name: Some(at.name.clone()),
+        subresource: None,
+    }
+}
+
 pub(super) async fn patch(registry: &Registry, call: &Call, at: &Locator, part: Part) -> ApiResult<Reply> {
     let options = options(call)?;
     let mut warnings = Vec::new();
     let patch = Patch::parse(call, at, &options, &mut warnings)?;
-    let written = registry.update(at, part, &options, |live| patch.apply(registry, at, part, &options, live)).await?;
+    let edit = |live: Option<Value>| {
+        // Who may only change what is there must not make anything.
+        if live.is_none() && matches!(patch, Patch::Apply(_)) {
+            authorization::resource(registry, &call.identity, "create", &target(at))?;
+        }
+        patch.apply(registry, at, part, &options, live)
+    };
+    let written = registry.update(at, part, &options, edit).await?;
     Ok(reply(written, warnings))
 }
 

@@ -150,6 +150,39 @@ async fn who_asks_to_be_somebody_else_is_refused_and_not_served_as_who_they_are(
 }
 
 #[tokio::test]
+async fn who_may_patch_but_not_create_makes_nothing_by_server_side_apply() {
+    let f = fixture(Way::InProcess).await;
+    let rbac = |kind: &str, plural: &str| resource("rbac.authorization.k8s.io", "v1", kind, plural);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "patcher"},
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "patcher"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "patcher"}, "subjects": [{"kind": "User", "name": "jane"}]});
+    for (resource, object) in [(rbac("Role", "roles"), role), (rbac("RoleBinding", "rolebindings"), binding)] {
+        let api: Api<kube::api::DynamicObject> = Api::namespaced_with(f.client.clone(), "default", &resource);
+        api.create(&PostParams::default(), &crate::fixture::object(object)).await.unwrap();
+    }
+    let maps: Api<ConfigMap> = Api::default_namespaced(f.server.client(Identity::new("jane", &[])));
+    let apply = |value: &str| {
+        kube::api::Patch::Apply(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"k": value}}),
+        )
+    };
+    let params = kube::api::PatchParams::apply("jane");
+    let refused = status(maps.patch("m", &params, &apply("1")).await);
+    assert_eq!(refused.code, 403);
+    assert!(refused.message.contains("cannot create resource \"configmaps\""), "{}", refused.message);
+    let own: Api<ConfigMap> = Api::default_namespaced(f.client.clone());
+    own.patch(
+        "m",
+        &kube::api::PatchParams::apply("admin"),
+        &kube::api::Patch::Apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})),
+    )
+    .await
+    .unwrap();
+    assert!(maps.patch("m", &params, &apply("1")).await.is_ok(), "what is there may be patched");
+}
+
+#[tokio::test]
 async fn a_certificate_of_another_authority_is_refused() {
     let f = fixture(Way::Tls).await;
     let dir = tempfile::tempdir().unwrap();
