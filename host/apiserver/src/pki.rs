@@ -46,6 +46,12 @@ pub enum PkiError {
     /// A certificate could not be made or read.
     #[error("unable to make or read a certificate")]
     Certificate(#[from] rcgen::Error),
+    /// There is a CA's certificate without its key.
+    #[error("the CA's key {0} is gone: put it back, or remove the folder to begin with a new CA")]
+    KeyLost(PathBuf),
+    /// More groups than a certificate can be given.
+    #[error("{0} groups in one certificate: at most 2 are possible")]
+    Groups(usize),
     /// A PEM text holds no usable certificate or key.
     #[error("unable to read PEM: {0}")]
     Pem(String),
@@ -89,6 +95,8 @@ pub fn ensure(dir: &Path, names: &[String]) -> Result<ServerPki, PkiError> {
     files::private_dir(dir)?;
     let ca = match files::read_pair(dir, "ca")? {
         Some(ca) => ca,
+        // Keys are written first, so this is no start that was broken off; a new authority would lock everybody out.
+        None if dir.join("ca.crt").exists() => return Err(PkiError::KeyLost(dir.join("ca.key"))),
         None => {
             let ca = new_ca("capwasm-ca")?;
             files::write_pair(dir, "ca", &ca)?;
@@ -126,7 +134,7 @@ impl ServerPki {
         &self.server.certificate
     }
 
-    /// A client certificate for a user in groups.
+    /// A client certificate for a user in at most two groups.
     ///
     /// # Errors
     /// When the certificate cannot be made.
@@ -243,8 +251,13 @@ fn issue(
     valid(&mut params, LEAF_YEARS);
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, user);
-    for group in groups {
-        params.distinguished_name.push(DnType::OrganizationName, *group);
+    // rcgen keeps one value per attribute type; the same type by its number is another one to it.
+    let organizations = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
+    if groups.len() > organizations.len() {
+        return Err(PkiError::Groups(groups.len()));
+    }
+    for (attribute, group) in organizations.into_iter().zip(groups) {
+        params.distinguished_name.push(attribute, *group);
     }
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
     params.extended_key_usages = vec![usage];
@@ -299,6 +312,15 @@ mod tests {
         let renamed = ensure(dir.path(), &names(&["localhost", "10.0.0.1"])).unwrap();
         assert_ne!(first.server_pem(), renamed.server_pem());
         assert_eq!(first.ca_pem(), renamed.ca_pem());
+    }
+
+    #[test]
+    fn an_authority_whose_key_is_gone_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = ensure(dir.path(), &["localhost".to_owned()]).unwrap();
+        std::fs::remove_file(dir.path().join("ca.key")).unwrap();
+        assert!(matches!(ensure(dir.path(), &["localhost".to_owned()]), Err(PkiError::KeyLost(_))));
+        assert_eq!(std::fs::read_to_string(dir.path().join("ca.crt")).unwrap(), first.ca_pem());
     }
 
     #[cfg(unix)]

@@ -143,6 +143,19 @@ async fn certificates_carry_user_and_groups_and_rbac_decides_for_others() {
 }
 
 #[tokio::test]
+async fn a_certificate_carries_two_groups_and_no_more() {
+    let f = fixture(Way::Tls).await;
+    let pki = &f.tls.as_ref().unwrap().pki;
+    let user = as_user(&f, &certificate(&pki.client("jane", &["one", "two"]).unwrap())).await;
+    let request = http::Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+        .header("content-type", "application/json")
+        .body(json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}).to_string().into_bytes());
+    let me: Value = user.request(request.unwrap()).await.unwrap();
+    assert_eq!(me["status"]["userInfo"]["groups"], json!(["one", "two", "system:authenticated"]));
+    assert!(matches!(pki.client("jane", &["one", "two", "three"]), Err(pki::PkiError::Groups(3))));
+}
+
+#[tokio::test]
 async fn who_asks_to_be_somebody_else_is_refused_and_not_served_as_who_they_are() {
     let f = fixture(Way::Tls).await;
     let request = http::Request::get("/api/v1/secrets").header("impersonate-user", "jane").body(Vec::new()).unwrap();
