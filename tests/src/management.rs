@@ -112,7 +112,9 @@ impl Management {
         command.arg("--data-dir").arg(self.data_dir().join("sim"));
         let log = File::options().append(true).create(true).open(self.folder.join("sim.log")).expect("a log file");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        command.spawn().expect("capwasm starts");
+        let mut engine = command.spawn().expect("capwasm starts");
+        // It outlives this call and is killed later; whoever waits for it keeps it from staying a zombie.
+        std::thread::spawn(move || engine.wait());
     }
 
     /// A client that speaks TLS to it as the admin.

@@ -26,6 +26,9 @@ const WORKERS: &str = "path-md-0";
 /// How long something has to stay as it is to count as steady.
 const STEADY: Duration = Duration::from_secs(4);
 
+/// Objects with their resourceVersions.
+type Versions = Vec<(String, String)>;
+
 /// What was seen of the recorded cluster.
 struct Run {
     versions: Vec<Version>,
@@ -39,7 +42,7 @@ struct Run {
     /// What the engine holds of each machine's kubeadm configuration.
     kubeadm_files: Vec<(String, Vec<u8>)>,
     events: Vec<(String, String, u64)>,
-    steady: (Vec<(String, String)>, Vec<(String, String)>),
+    steady: (Versions, Versions),
     nodes: Vec<Node>,
 }
 
