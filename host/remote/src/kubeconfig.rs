@@ -99,6 +99,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_error_never_quotes_the_secret() {
+        let parser = Kubeconfig::from_yaml("users: hunter2").unwrap_err();
+        assert!(parser.to_string().contains("hunter2"), "or else the parser's error could be told: {parser}");
         for text in
             ["hunter2", "users: [{name: u, user: hunter2}]", "users: hunter2", "hunter2: [", "clusters: {a: hunter2}"]
         {

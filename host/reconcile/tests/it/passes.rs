@@ -404,11 +404,14 @@ async fn shutdown_drains_what_runs() {
 struct Loseable {
     cache: Cache,
     lost: Arc<AtomicBool>,
+    /// How often it was asked for its cache.
+    asked: Arc<AtomicUsize>,
 }
 
 #[async_trait]
 impl Workloads for Loseable {
     async fn cache(&self, cluster: &ClusterId) -> Result<Cache, Unavailable> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
         match self.lost.load(Ordering::SeqCst) {
             false => Ok(self.cache.clone()),
             true => Err(Unavailable { cluster: cluster.clone(), message: "lost".to_owned() }),
@@ -436,7 +439,8 @@ async fn a_workload_cluster_that_is_lost_after_a_write_does_not_block_the_key() 
     let cache = Cache::new(kube::Client::new(service, "default"), source, world.interests.clone());
     cache.synced(&config_kind()).await.unwrap();
     world.tap.hold(Some("configmaps"));
-    let workloads = Arc::new(Loseable { cache, lost: lost.clone() });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let workloads = Arc::new(Loseable { cache, lost: lost.clone(), asked: asked.clone() });
     let metrics = Arc::new(Metrics::unregistered());
     let (management, interests) = (world.cache.clone(), world.interests.clone());
     let manager = Manager::new(management, interests, workloads, metrics, ManagerOptions::default());
@@ -446,7 +450,8 @@ async fn a_workload_cluster_that_is_lost_after_a_write_does_not_block_the_key() 
     });
     manager.add(world.widget.clone(), Arc::new(writer.clone()), 1);
     world.add_widget("w", json!({})).await;
-    until("the create", || async { world.list(configs()).await.len() == 1 }).await;
+    // Once to write, once to wait.
+    until("the key waits", || async { asked.load(Ordering::SeqCst) >= 2 }).await;
     lost.store(true, Ordering::SeqCst);
     world.patch_widget("w", json!({"metadata": {"labels": {"a": "b"}}})).await;
     until("the pass after the loss", || async { writer.passes("w") > 1 }).await;
