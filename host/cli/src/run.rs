@@ -9,6 +9,9 @@ use clap::Args;
 use crate::kubeconfig::Connection;
 use crate::{bundle, diagnostics, engine, host, leadership, signals, up};
 
+/// Why it ends without being told to.
+const LOST: &str = "the Lease was lost: another host takes over";
+
 /// Options of `capwasm run`.
 #[derive(Args)]
 pub struct Options {
@@ -46,11 +49,23 @@ pub async fn run(options: Options) -> Result<()> {
         held = leadership::acquire(&client, &options.lease_namespace, &identity) => held?,
         () = shutdown.cancelled() => return Ok(()),
     };
+    if options.core {
+        // It may have come while we waited.
+        leadership::refuse_beside_upstream(&client).await?;
+    }
     crate::embedded::private_folder(&options.data_dir)?;
-    let engine = engine::start(&options.engine, &options.data_dir).await?;
-    let host_options =
-        host::Options { core: options.core, ..up::host_options(provider_dir, &options.data_dir, &engine) };
-    let host = host::start(client, &host_options).await?;
+    let start = async {
+        let engine = engine::start(&options.engine, &options.data_dir).await?;
+        let host_options =
+            host::Options { core: options.core, ..up::host_options(provider_dir, &options.data_dir, &engine) };
+        anyhow::Ok((host::start(client, &host_options).await?, engine))
+    };
+    // Controllers run before all providers serve, which may take minutes: the Lease counts from the first.
+    let (host, engine) = tokio::select! {
+        started = start => started?,
+        () = shutdown.cancelled() => return Ok(()),
+        _ = held.wait_for(|held| !*held) => bail!(LOST),
+    };
     let served = diagnostics::serve(options.diagnostics, host.registry.clone(), shutdown.clone()).await?;
     println!("capwasm runs (core: {}, machines: {})", options.core, engine.describe());
     let lost = tokio::select! {
@@ -61,7 +76,7 @@ pub async fn run(options: Options) -> Result<()> {
     host.stop().await;
     served.await?;
     if lost {
-        bail!("the Lease was lost: another host takes over");
+        bail!(LOST);
     }
     Ok(())
 }
