@@ -47,8 +47,8 @@ struct Loaded {
     component: Option<(Limits, Arc<Provider>)>,
     /// What serves: digest and spec that it was made of.
     serving: Option<(String, Spec)>,
-    /// Controllers by kind.
-    controllers: HashMap<String, ControllerHandle>,
+    /// Controllers by kind, at the version in which its objects are handed to the provider.
+    controllers: HashMap<Kind, ControllerHandle>,
 }
 
 /// Why a provider does not serve (in its newest form).
@@ -181,14 +181,19 @@ impl Loader {
             );
             kinds.push((resolved, Arc::new(reconciler)));
         }
+        let wanted: Vec<Kind> = kinds.iter().map(|(kind, _)| kind.clone()).collect();
+        let left = self.providers.lock().get_mut(name).map(|loaded| leave(&mut loaded.controllers, &wanted));
+        for controller in left.into_iter().flatten() {
+            controller.stop().await;
+        }
         let mut providers = self.providers.lock();
         let loaded = providers.entry(name.to_owned()).or_default();
         for (kind, reconciler) in kinds {
-            match loaded.controllers.get(&*kind.kind) {
+            match loaded.controllers.get(&kind) {
                 Some(controller) => controller.replace(reconciler),
                 None => {
                     let concurrency = usize::try_from(spec.limits.concurrency).unwrap_or(1).max(1);
-                    loaded.controllers.insert(kind.kind.to_string(), self.manager.add(kind, reconciler, concurrency));
+                    loaded.controllers.insert(kind.clone(), self.manager.add(kind, reconciler, concurrency));
                 }
             }
         }
@@ -255,8 +260,8 @@ impl Reconciler for Loader {
         match progress {
             Progress::Serving(_) => json::set(&mut desired, &["status", "missingGrants"], Value::Null),
             Progress::Installing(operations) => {
+                plan.wake_when_applied = !operations.is_empty();
                 plan.operations = operations;
-                plan.wake_when_applied = true;
                 plan.verdict = Verdict::Waiting;
                 // A CRD is served soon after it is stored; nothing else tells when.
                 plan.wake_after = Some(std::time::Duration::from_millis(200));
@@ -270,6 +275,12 @@ impl Reconciler for Loader {
         plan.desired = Some(desired);
         Ok(plan)
     }
+}
+
+/// Takes out the controllers of kinds that are not wanted (at that version) any more: they would go on calling the
+/// generation that is replaced, beside those of the new one.
+fn leave<C>(controllers: &mut HashMap<Kind, C>, wanted: &[Kind]) -> Vec<C> {
+    controllers.extract_if(|kind, _| !wanted.contains(kind)).map(|(_, controller)| controller).collect()
 }
 
 /// What serves, into the status.
@@ -286,4 +297,19 @@ fn describe(object: &mut Value, provider: &Provider) {
     status.insert("contract".into(), descriptor.contract.clone().into());
     status.insert("sizeBytes".into(), provider.size().into());
     status.insert("kinds".into(), kinds.into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_of_kinds_and_versions_that_are_not_served_any_more_are_left() {
+        let kind = |group: &str, version: &str| Kind::new(group, version, "Thing", "things", true);
+        let mut controllers = HashMap::from([(kind("a", "v1"), "a"), (kind("b", "v1"), "b"), (kind("c", "v1"), "c")]);
+        let mut left = leave(&mut controllers, &[kind("a", "v1"), kind("b", "v2")]);
+        left.sort_unstable();
+        assert_eq!(left, ["b", "c"], "another version of a kind needs a watch of its own");
+        assert_eq!(controllers.into_values().collect::<Vec<_>>(), ["a"]);
+    }
 }
