@@ -79,7 +79,8 @@ impl Controller {
         shared.interests.subscribe(id, shared.cache.source(), &kind);
         shared.cache.start(&kind);
         controller.trigger_all();
-        shared.tasks.spawn(controller.clone().work());
+        // Among its own passes, so that stopping also waits for one that is just being started.
+        controller.passes.spawn(shared.tasks.track_future(controller.clone().work()));
         controller
     }
 
