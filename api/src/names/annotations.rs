@@ -10,8 +10,6 @@ pub const CLONED_FROM_GROUP_KIND: &str = "cluster.x-k8s.io/cloned-from-groupkind
 pub const DELETE_MACHINE: &str = "cluster.x-k8s.io/delete-machine";
 /// Keeps a MachineSet from creating Machines.
 pub const DISABLE_MACHINE_CREATE: &str = "cluster.x-k8s.io/disable-machine-create";
-/// Says that something else manages the replicas.
-pub const REPLICAS_MANAGED_BY: &str = "cluster.x-k8s.io/replicas-managed-by";
 
 /// On Nodes: name of the Cluster.
 pub const NODE_CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";

@@ -16,9 +16,5 @@ pub const POOL_NAME: &str = "cluster.x-k8s.io/pool-name";
 pub const TEMPLATE_HASH: &str = "machine-template-hash";
 /// Put on Nodes whose infrastructure may be taken away at any time.
 pub const INTERRUPTIBLE: &str = "cluster.x-k8s.io/interruptible";
-/// Owned by a cluster topology.
-pub const TOPOLOGY_OWNED: &str = "topology.cluster.x-k8s.io/owned";
-/// Set (on a label or an annotation) when something else manages the infrastructure.
-pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
 /// Key prefix of the contract labels on CRDs: `cluster.x-k8s.io/v1beta2: v1beta1_v1beta2`.
 pub const CONTRACT_PREFIX: &str = "cluster.x-k8s.io/";

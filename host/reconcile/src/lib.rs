@@ -18,7 +18,6 @@
 pub mod apply;
 pub mod cache;
 pub mod exclusion;
-pub mod gate;
 pub mod interests;
 pub mod kind;
 pub mod manager;

@@ -131,11 +131,6 @@ impl ControllerHandle {
         self.trigger_all();
     }
 
-    /// Runs this key soon.
-    pub fn trigger(&self, key: &Key) {
-        self.0.trigger(key);
-    }
-
     /// Runs every key soon, after those with changes.
     pub fn trigger_all(&self) {
         self.0.trigger_all();

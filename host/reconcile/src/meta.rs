@@ -86,15 +86,6 @@ pub fn set_owner(object: &mut Value, reference: Value) -> bool {
     *owners != before
 }
 
-/// Removes the owner references to this uid. Returns whether there were any.
-pub fn remove_owner(object: &mut Value, uid: &str) -> bool {
-    if !is_owned_by(object, uid) {
-        return false;
-    }
-    list_mut(object, "ownerReferences").retain(|owner| owner["uid"] != uid);
-    true
-}
-
 fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
     object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
@@ -146,7 +137,5 @@ mod tests {
         assert_eq!(owner_references(&object).len(), 2);
         assert_eq!(owner_references(&object)[0].get("controller"), None);
         assert!(is_owned_by(&object, "2") && !is_owned_by(&object, "1"));
-        assert!(remove_owner(&mut object, "2"));
-        assert!(!remove_owner(&mut object, "2"));
     }
 }

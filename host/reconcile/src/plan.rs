@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::kind::{ClusterId, Kind, Source};
+use crate::kind::{ClusterId, Kind};
 
 /// What should be, as one pass decided it.
 #[derive(Clone, Debug, Default)]
@@ -103,16 +103,6 @@ pub enum Place {
     Management,
     /// A workload cluster.
     Workload(ClusterId),
-}
-
-impl Place {
-    /// The source whose cache will show what is written here.
-    pub fn source(&self) -> Source {
-        match self {
-            Self::Management => Source::Management,
-            Self::Workload(cluster) => Source::Workload(cluster.clone()),
-        }
-    }
 }
 
 /// One write to an object other than the reconciled one.

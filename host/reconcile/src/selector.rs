@@ -59,13 +59,6 @@ impl Selector {
         self
     }
 
-    /// Demands in addition that the label is absent.
-    #[must_use]
-    pub fn without_label(mut self, key: &str) -> Self {
-        self.requirements.push(Requirement::Absent(key.into()));
-        self
-    }
-
     /// Demands in addition that the label has this value.
     #[must_use]
     pub fn and_label(mut self, key: &str, value: &str) -> Self {

@@ -88,10 +88,6 @@ impl Controller {
         *self.reconciler.write() = reconciler;
     }
 
-    pub(super) fn trigger(&self, key: &Key) {
-        crate::interests::Wake::wake(&*self.scheduler, key);
-    }
-
     pub(super) fn trigger_all(&self) {
         for (namespace, name) in self.shared.cache.names(&self.kind) {
             self.scheduler.add_resync(&Key::new(&self.kind, &namespace, &name));
