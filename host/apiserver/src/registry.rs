@@ -36,7 +36,7 @@ pub(crate) use delete::{DeleteOptions, Deleted, FOREGROUND, ORPHAN, Propagation}
 pub(crate) use fields::Filter;
 pub(crate) use list::{ListRequest, Page};
 pub(crate) use options::{FieldValidation, WriteOptions};
-pub(crate) use pipeline::invalid_field;
+pub(crate) use pipeline::{NESTING, invalid_field, nests_beyond, too_deep};
 pub(crate) use scale::selector_text;
 pub(crate) use strategy::NAMESPACE_FINALIZER;
 pub(crate) use update::{Edited, Part};

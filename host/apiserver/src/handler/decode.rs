@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use crate::protobuf;
-use crate::registry::FieldValidation;
+use crate::registry::{FieldValidation, NESTING, nests_beyond, too_deep};
 use crate::status::{ApiError, ApiResult};
 
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -56,6 +56,9 @@ fn yaml(body: &[u8]) -> ApiResult<Decoded> {
     let text = std::str::from_utf8(body).map_err(|_| ApiError::bad_request("the request body is not UTF-8"))?;
     let object =
         serde_saphyr::from_str(text).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+    if nests_beyond(&object, NESTING) {
+        return Err(too_deep());
+    }
     Ok(Decoded { object, duplicates: Vec::new() })
 }
 

@@ -12,7 +12,8 @@ use crate::apply::{self, ApplyError};
 use crate::catalog::Resource;
 use crate::meta;
 use crate::registry::{
-    DeleteOptions, Deleted, Edited, ListRequest, Locator, Part, Registry, WriteOptions, Written, invalid_field, parse,
+    DeleteOptions, Deleted, Edited, ListRequest, Locator, NESTING, Part, Registry, WriteOptions, Written,
+    invalid_field, nests_beyond, parse, too_deep,
 };
 use crate::request::Target;
 use crate::selector::LabelSelector;
@@ -21,7 +22,7 @@ use crate::strategic;
 
 /// Most operations in one JSON patch.
 const PATCH_OPERATIONS: usize = 10_000;
-/// Most bytes that the `copy` operations of one JSON patch may copy.
+/// Most bytes that the `copy` and `move` operations of one JSON patch may take.
 const PATCH_COPIES: usize = 3 << 20;
 
 fn options(call: &Call) -> ApiResult<WriteOptions> {
@@ -154,16 +155,30 @@ impl Patch {
     }
 }
 
-/// Applies a JSON patch. A few `copy` operations could double an object again and again, so what they copy is limited.
+/// Applies a JSON patch. A few `copy` operations could double an object again and again, and `copy` and `move` nest it ever
+/// deeper, so what they take is limited, and so is the depth at which it lands.
 fn apply_operations(object: &mut Value, patch: &json_patch::Patch) -> ApiResult<()> {
-    let mut copied = 0;
+    use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
+    let mut taken = 0;
     for operation in &patch.0 {
-        if let json_patch::PatchOperation::Copy(copy) = operation {
-            copied += object.pointer(copy.from.as_str()).map_or(0, |value| value.to_string().len());
-            if copied > PATCH_COPIES {
-                let message = format!("a JSON patch may copy at most {PATCH_COPIES} bytes");
+        let (path, value) = match operation {
+            Add(add) => (&add.path, Some(&add.value)),
+            Replace(replace) => (&replace.path, Some(&replace.value)),
+            Copy(copy) => (&copy.path, object.pointer(copy.from.as_str())),
+            Move(from) => (&from.path, object.pointer(from.from.as_str())),
+            Remove(remove) => (&remove.path, None),
+            Test(test) => (&test.path, None),
+        };
+        if matches!(operation, Copy(_) | Move(_)) {
+            taken += value.map_or(0, |value| value.to_string().len());
+            if taken > PATCH_COPIES {
+                let message = format!("a JSON patch may copy and move at most {PATCH_COPIES} bytes");
                 return Err(ApiError::new(413, "RequestEntityTooLarge", message));
             }
+        }
+        let depth = path.as_str().matches('/').count();
+        if value.is_some_and(|value| depth > NESTING || nests_beyond(value, NESTING - depth)) {
+            return Err(too_deep());
         }
         json_patch::patch(object, std::slice::from_ref(operation)).map_err(|error| {
             let message = format!("the server rejected our request due to an error in our request: {error}");

@@ -9,6 +9,23 @@ use crate::schema::{self, FieldError};
 use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::Encoded;
 
+/// Levels of nesting that an object may have: as many as the JSON reader follows, so that what is stored can be read again.
+pub(crate) const NESTING: usize = 127;
+
+/// Whether arrays and objects nest deeper than `levels`. Looks no deeper itself.
+pub(crate) fn nests_beyond(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|item| nests_beyond(item, levels - 1)),
+        Value::Object(fields) => levels == 0 || fields.values().any(|field| nests_beyond(field, levels - 1)),
+        _ => false,
+    }
+}
+
+/// The refusal of what nests too deep.
+pub(crate) fn too_deep() -> ApiError {
+    ApiError::bad_request(format!("the object is nested deeper than {NESTING} levels"))
+}
+
 impl Registry {
     /// Checks shape and version of an incoming object, drops what the schema does not know, and converts it to the storage
     /// version. Warnings are for the client.

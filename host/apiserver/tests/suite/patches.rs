@@ -42,6 +42,41 @@ async fn json_patches_cannot_copy_without_end() {
 }
 
 #[tokio::test]
+async fn nothing_is_nested_deeper_than_it_can_be_read_again() {
+    both(async |f| {
+        let api: Api<ConfigMap> = Api::default_namespaced(f.client.clone());
+        config(&api, json!({"k": "1"})).await;
+        let chain = |levels: usize| (0..levels).fold(json!([]), |inner, _| json!([inner]));
+        let bottom = "/0".repeat(100);
+        let add = |path: &str| json!({"op": "add", "path": path, "value": chain(100)});
+        let rows = [
+            (
+                "copied into itself",
+                vec![add("/x"), json!({"op": "copy", "from": "/x", "path": format!("/x{bottom}/0")})],
+            ),
+            (
+                "moved into another",
+                vec![add("/x"), add("/y"), json!({"op": "move", "from": "/x", "path": format!("/y{bottom}/0")})],
+            ),
+            ("added at the bottom", vec![add("/x"), add(&format!("/x{bottom}/0"))]),
+        ];
+        for (name, operations) in rows {
+            let patch = Patch::<ConfigMap>::Json(serde_json::from_value(json!(operations)).unwrap());
+            let refused = status(api.patch("a", &PatchParams::default(), &patch).await);
+            assert!(refused.code == 400 && refused.message.contains("nested deeper"), "{name}: {refused:?}");
+        }
+        for levels in [200, 1_000] {
+            let yaml = format!("metadata: {{name: b}}\nx: {}{}\n", "[".repeat(levels), "]".repeat(levels));
+            let request =
+                http::Request::post("/api/v1/namespaces/default/configmaps").header("content-type", "application/yaml");
+            let refused = status(f.client.request_text(request.body(yaml.into_bytes()).unwrap()).await);
+            assert_eq!(refused.code, 400, "{levels}: {}", refused.message);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_merge_patch_with_a_stale_revision_conflicts_and_without_one_never() {
     both(async |f| {
         let api: Api<ConfigMap> = Api::default_namespaced(f.client);
