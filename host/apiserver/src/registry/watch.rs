@@ -18,6 +18,8 @@ use crate::store::{Event, Key, Store, Subscription};
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// Watches without `timeoutSeconds` end after this plus up to as much again, so that they do not all come back at once.
 const TIMEOUT: Duration = Duration::from_secs(1800);
+/// The longest `timeoutSeconds` that is kept; clients begin anew when a watch ends, so that an earlier end harms none.
+const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 
 /// A watch as asked for.
 #[derive(Clone, Debug)]
@@ -56,7 +58,7 @@ impl WatchRequest {
             return Err(forbidden("resourceVersionMatch", message));
         }
         let timeout = match query.get("timeoutSeconds").map(str::parse::<u64>) {
-            Some(Ok(seconds)) if seconds > 0 => Duration::from_secs(seconds),
+            Some(Ok(seconds)) if seconds > 0 => Duration::from_secs(seconds).min(LONGEST),
             None | Some(Ok(_)) => TIMEOUT + Duration::from_secs(rand::random_range(0..TIMEOUT.as_secs())),
             Some(Err(_)) => return Err(ApiError::bad_request("timeoutSeconds must be a non-negative number")),
         };

@@ -298,3 +298,17 @@ async fn a_list_and_its_watch_reconstruct_the_store_at_every_revision() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_watch_may_ask_for_any_time() {
+    both(async |f| {
+        for seconds in ["1000000", "9223372036854775807", "18446744073709551615"] {
+            let uri = format!("/api/v1/namespaces?watch=1&timeoutSeconds={seconds}");
+            let events =
+                f.client.request_events::<serde_json::Value>(http::Request::get(uri).body(Vec::new()).unwrap());
+            let mut events = Box::pin(events.await.unwrap());
+            assert!(events.next().await.unwrap().is_ok(), "{seconds}");
+        }
+    })
+    .await;
+}
