@@ -7,9 +7,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams
 use serde_json::json;
 use tower::Service as _;
 
-use crate::fixture::{
-    Way, both, crds, fixture, install_things, object, resource, status, thing, thing_crd, things, until,
-};
+use crate::fixture::{both, crds, install_things, object, resource, status, thing, thing_crd, things, until};
 
 #[tokio::test]
 async fn a_custom_resource_is_served_from_the_moment_its_definition_is() {
