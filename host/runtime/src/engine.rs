@@ -10,6 +10,9 @@ use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAl
 /// Length of an epoch: how long a guest computes before it yields to other tasks.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
+/// Ticks without a call before the thread goes to sleep.
+const IDLE_TICKS: u32 = 100;
+
 /// Core instances that one component may consist of. wasm32-wasip2 components have a handful, interpreters some dozens.
 pub(crate) const CORE_INSTANCES: u32 = 64;
 /// Linear memories of one component. Each slot reserves about 4 GiB of address space.
@@ -87,11 +90,13 @@ impl Drop for Running {
 }
 
 fn tick(engine: &EngineWeak, in_flight: &AtomicUsize) {
+    let mut idle = 0;
     while let Some(engine) = engine.upgrade() {
-        let idle = in_flight.load(Ordering::SeqCst) == 0;
+        idle = if in_flight.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
         engine.increment_epoch();
         drop(engine);
-        if idle {
+        // Waking a thread costs a call more than a second of useless ticks costs the machine.
+        if idle > IDLE_TICKS {
             // Woken by the next call; looks now and then whether the engine is gone.
             thread::park_timeout(Duration::from_secs(1));
         } else {

@@ -1,12 +1,13 @@
 //! A loaded provider, and its calls.
 
 use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
 use capwasm_api::descriptor::{Descriptor, Role};
+use futures::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinHandle;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
@@ -102,8 +103,8 @@ impl Provider {
         &self.guest.limits
     }
 
-    /// Calls it: waits for a slot, at most as long as a call may take, then runs the call in a fresh instance and a task
-    /// of its own. Dropping the future stops the call.
+    /// Calls it: waits for a slot, at most as long as a call may take, then runs the call in a fresh instance. Dropping
+    /// the future stops the call.
     pub async fn call(&self, call: Call) -> Result<Reply, CallError> {
         let function = call.function;
         let fail = |failure| self.guest.error(function.name(), failure);
@@ -111,15 +112,8 @@ impl Provider {
             return Err(fail(Failure::NotExported));
         }
         let permits = self.slots().await.map_err(fail)?;
-        let guest = self.guest.clone();
-        let task = tokio::spawn(async move {
-            let _permits = permits;
-            guest.run(call).await
-        });
-        match AbortOnDrop(task).join().await {
-            Ok(result) => result.map_err(fail),
-            Err(message) => Err(fail(Failure::Panic { message })),
-        }
+        let _permits = permits;
+        contained(self.guest.clone().run(call)).await.map_err(|message| fail(Failure::Panic { message }))?.map_err(fail)
     }
 
     /// A place among this provider's calls and one in the pool.
@@ -156,7 +150,7 @@ impl Guest {
         let permit = self.shared.slots.clone().acquire_owned().await;
         let _permit = permit.map_err(|_| fail(Failure::Busy { waited: self.limits.wall_time() }))?;
         let guest = self.clone();
-        let task = tokio::spawn(async move {
+        let described = async move {
             let mut running = guest.start(NAME, call);
             let exports = guest.exports.clone();
             running
@@ -168,11 +162,8 @@ impl Guest {
                 })
                 .await
                 .map(|text| Described { text, acted: !running.store.into_data().outcome.into_outcome().is_empty() })
-        });
-        match AbortOnDrop(task).join().await {
-            Ok(result) => result.map_err(fail),
-            Err(message) => Err(fail(Failure::Panic { message })),
-        }
+        };
+        contained(described).await.map_err(|message| fail(Failure::Panic { message }))?.map_err(fail)
     }
 
     async fn run(self: Arc<Self>, call: Call) -> Result<Reply, Failure> {
@@ -353,23 +344,11 @@ fn short(digest: &str) -> &str {
     hex.get(..12).unwrap_or(hex)
 }
 
-/// A task that ends with the future that waits for it.
-struct AbortOnDrop<T>(JoinHandle<T>);
-
-impl<T> AbortOnDrop<T> {
-    /// The task's result, or the text of its panic.
-    async fn join(mut self) -> Result<T, String> {
-        (&mut self.0).await.map_err(|error| match error.try_into_panic() {
-            Ok(panic) => panic_text(&*panic),
-            Err(error) => error.to_string(),
-        })
-    }
-}
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+/// A call's panic is the call's failure: the text of the panic instead of its result. The store, and with it everything
+/// that the panic may have left half done, is dropped with the call. (A task of its own would contain it as well, and
+/// cost two more hops between threads, which is as much as the whole call; the caller's task is the pass.)
+async fn contained<T>(call: impl Future<Output = T>) -> Result<T, String> {
+    AssertUnwindSafe(call).catch_unwind().await.map_err(|panic| panic_text(&*panic))
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {
