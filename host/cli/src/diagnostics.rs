@@ -29,7 +29,11 @@ pub async fn serve(
                 accepted = listener.accept() => accepted,
                 () = shutdown.cancelled() => return,
             };
-            let Ok((stream, _)) = connection else { continue };
+            let Ok((stream, _)) = connection else {
+                // Out of file descriptors, say: no better at once.
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                continue;
+            };
             let (registry, shutdown) = (registry.clone(), shutdown.clone());
             let service = hyper::service::service_fn(move |request: Request<Incoming>| {
                 let response = answer(request.uri().path(), &registry, &shutdown);

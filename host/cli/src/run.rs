@@ -72,12 +72,12 @@ pub async fn run(options: Options) -> Result<()> {
         () = shutdown.cancelled() => false,
         _ = held.wait_for(|held| !*held) => true,
     };
-    shutdown.cancel();
-    host.stop().await;
-    served.await?;
     if lost {
+        // Another host may write from now on: passes that run are not waited for, they end with the process.
         bail!(LOST);
     }
+    host.stop().await;
+    served.await?;
     Ok(())
 }
 

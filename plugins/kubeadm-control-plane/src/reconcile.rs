@@ -165,7 +165,11 @@ fn own_template(cx: &mut Context<'_>, plane: &ControlPlane, cluster: &Cluster) -
             "own-template",
             Place::Management,
             reference.target(),
-            json!({"metadata": {"ownerReferences": owners}}),
+            // A merge patch replaces the list: refused when somebody else has written meanwhile.
+            json!({"metadata": {
+                "ownerReferences": owners,
+                "resourceVersion": template.pointer("/metadata/resourceVersion"),
+            }}),
         );
     }
     Ok(template)

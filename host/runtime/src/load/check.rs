@@ -53,8 +53,12 @@ fn kind_problems(kind: &KindDescriptor, exported: &[Role]) -> Vec<String> {
         }
     }
     for path in &kind.own {
-        if !(path.starts_with("spec.") || path.starts_with("metadata.")) || path.split('.').any(str::is_empty) {
-            problems.push(format!("own path {path:?} is not below spec or metadata"));
+        // Finalizers and owner references are the host's: a provider must not be able to take those of others away.
+        let ownable = ["metadata.labels", "metadata.annotations"]
+            .iter()
+            .any(|own| path == own || path.starts_with(&format!("{own}.")));
+        if !(path.starts_with("spec.") || ownable) || path.split('.').any(str::is_empty) {
+            problems.push(format!("own path {path:?} is not below spec, metadata.labels or metadata.annotations"));
         }
     }
     problems.extend(crd_problems(kind));
