@@ -69,11 +69,15 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// The next event that is no comment: those come where anything in the same build wants them.
     fn next(&mut self) -> Result<Event<'a>, String> {
-        match self.events.next() {
-            Some(Ok((event, _))) => Ok(event),
-            Some(Err(error)) => Err(error.to_string()),
-            None => Ok(Event::StreamEnd),
+        loop {
+            match self.events.next() {
+                Some(Ok((Event::Comment(..), _))) => {}
+                Some(Ok((event, _))) => return Ok(event),
+                Some(Err(error)) => return Err(error.to_string()),
+                None => return Ok(Event::StreamEnd),
+            }
         }
     }
 
