@@ -54,6 +54,7 @@ async fn lists_are_served_from_indexes_and_in_order() {
         .await;
 }
 
+/// C5: a kind is watched when it is first read, and once, however many read it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_watch_serves_a_kind_and_unknown_kinds_are_told_apart() {
     let world = World::start().await;
