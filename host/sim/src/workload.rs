@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use capwasm_apiserver::{Authenticator, CertificateSigner, Identity, Server, ServerConfig, SigningRequest, Store};
+use capwasm_apiserver::pki::NodeSigner;
+use capwasm_apiserver::{Authenticator, Identity, Server, ServerConfig, Store};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -15,9 +16,6 @@ use tokio_util::sync::CancellationToken;
 use crate::files::{Files, reason};
 use crate::kubeadm::{paths, pki};
 use crate::rest::Rest;
-
-/// Signer of kubelets' client certificates.
-const KUBELET_SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 
 /// The API server's static pod on a node, with all that it needs.
 #[derive(Clone)]
@@ -83,25 +81,6 @@ pub fn keyspace_of_authority(der: &[u8]) -> Result<String, String> {
     pki::public_key_hash(der).map(|hash| keyspace(&hash))
 }
 
-/// Signs kubelets' requests with the cluster's CA, in place of kube-controller-manager.
-struct KubeletSigner {
-    authority: String,
-    key: String,
-}
-
-impl CertificateSigner for KubeletSigner {
-    fn sign(&self, request: &SigningRequest) -> Result<Option<String>, String> {
-        if request.signer != KUBELET_SIGNER {
-            return Ok(None);
-        }
-        let groups = ["system:bootstrappers", "system:nodes", "system:masters"];
-        if !groups.iter().any(|group| request.requester.is_in(group)) {
-            return Err(format!("{} may not request a kubelet's certificate", request.requester.user));
-        }
-        pki::Authority::from_pem(&self.authority, &self.key)?.sign_kubelet(&request.csr_pem).map(Some)
-    }
-}
-
 #[derive(Default)]
 struct Cluster {
     server: OnceCell<Server>,
@@ -139,6 +118,7 @@ impl Workloads {
     pub async fn serve(self: &Arc<Self>, member: &str, pod: &StaticPod, bind: IpAddr) -> Result<Serving, String> {
         let tls = capwasm_apiserver::pki::tls_from_pem(&pod.certificate, &pod.key, &pod.authority)
             .map_err(|error| error.to_string())?;
+        let configuration = configuration(pod)?;
         let address = SocketAddr::new(bind, pod.port);
         let listener = listen(address).await.map_err(|error| format!("unable to listen on {address}: {error}"))?;
         let cluster = {
@@ -147,8 +127,7 @@ impl Workloads {
             cluster.members.lock().insert(member.to_owned());
             Arc::clone(cluster)
         };
-        let started =
-            cluster.server.get_or_try_init(|| Server::start(Arc::clone(&self.store), configuration(pod))).await;
+        let started = cluster.server.get_or_try_init(|| Server::start(Arc::clone(&self.store), configuration)).await;
         let server = match started {
             Ok(server) => server.clone(),
             Err(error) => {
@@ -204,14 +183,16 @@ impl Workloads {
     }
 }
 
-fn configuration(pod: &StaticPod) -> ServerConfig {
+fn configuration(pod: &StaticPod) -> Result<ServerConfig, String> {
     let mut config = ServerConfig::new(&pod.keyspace);
     config.advertised.clone_from(&pod.advertised);
     config.git_version.clone_from(&pod.version);
     config.auth = Authenticator::with_cluster_info();
     config.service_account_root_ca = Some(pod.authority.clone());
-    config.signer = Some(Arc::new(KubeletSigner { authority: pod.authority.clone(), key: pod.authority_key.clone() }));
-    config
+    // In place of kube-controller-manager.
+    let signer = NodeSigner::from_pem(&pod.authority, &pod.authority_key);
+    config.signer = Some(Arc::new(signer.map_err(|error| format!("unable to sign with the cluster's CA: {error}"))?));
+    Ok(config)
 }
 
 /// Listens, waiting a moment for a predecessor's socket to close.

@@ -161,36 +161,6 @@ impl Authority {
         let made = params.signed_by(&key, &issuer).map_err(broken)?;
         Ok(Pair { certificate: made.pem(), key: key.serialize_pem() })
     }
-
-    /// Signs a kubelet's request for a client certificate, with subject and key as they are in the request.
-    ///
-    /// # Errors
-    /// When the request is broken, or for anything but a node's identity.
-    pub fn sign_kubelet(&self, request: &str) -> Result<String, String> {
-        let mut csr = rcgen::CertificateSigningRequestParams::from_pem(request)
-            .map_err(|error| format!("unable to parse the certificate request: {error}"))?;
-        let subject = &csr.params.distinguished_name;
-        let text = |kind: &DnType| {
-            subject.get(kind).and_then(|value| match value {
-                rcgen::DnValue::Utf8String(text) => Some(text.clone()),
-                rcgen::DnValue::PrintableString(text) => Some(text.as_str().to_owned()),
-                _ => None,
-            })
-        };
-        if text(&DnType::OrganizationName).as_deref() != Some("system:nodes") {
-            return Err("organization is not system:nodes".to_owned());
-        }
-        if !text(&DnType::CommonName).is_some_and(|name| name.starts_with("system:node:")) {
-            return Err("common name does not start with system:node:".to_owned());
-        }
-        if !csr.params.subject_alt_names.is_empty() {
-            return Err("subject alternative names are not allowed".to_owned());
-        }
-        usages(&mut csr.params, false, true);
-        let broken = |error: rcgen::Error| format!("unable to sign the certificate request: {error}");
-        let issuer = Issuer::from_ca_cert_der(&CertificateDer::from(self.der.as_slice()), &self.key).map_err(broken)?;
-        Ok(csr.signed_by(&issuer).map_err(broken)?.pem())
-    }
 }
 
 /// A kubelet's request for a client certificate: the request and its key, PEM.
@@ -406,18 +376,6 @@ mod tests {
         let authority = Authority::generate("kubernetes", Algorithm::EcdsaP256).unwrap();
         let leaf = authority.issue(&Profile::client("x", None), Algorithm::EcdsaP256).unwrap();
         assert_eq!(Authority::from_pem(&leaf.certificate, &leaf.key).err().unwrap(), "the certificate is not a CA");
-    }
-
-    #[test]
-    fn only_a_nodes_request_is_signed() {
-        let authority = Authority::generate("kubernetes", Algorithm::EcdsaP256).unwrap();
-        let request = kubelet_request("worker-1", Algorithm::EcdsaP256).unwrap();
-        let signed = parse_certificate(&authority.sign_kubelet(&request.certificate).unwrap()).unwrap();
-        let (_, signed) = x509_parser::parse_x509_certificate(&signed).unwrap();
-        assert_eq!(signed.subject().iter_common_name().next().unwrap().as_str().unwrap(), "system:node:worker-1");
-        let key = KeyPair::generate().unwrap();
-        let admin = CertificateParams::default().serialize_request(&key).unwrap().pem().unwrap();
-        assert!(authority.sign_kubelet(&admin).is_err());
     }
 
     #[test]
