@@ -4,9 +4,11 @@
 //! loudly that it was skipped when there is none.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "../../../tests/src/skip.rs"]
+#[allow(dead_code, reason = "shared with the end-to-end tests, which need more than Docker")]
+mod skip;
 mod support;
 
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,12 +29,12 @@ async fn engine() -> Option<Docker> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_forms_in_containers_of_a_real_docker_engine() {
-    let Some(docker) = engine().await else {
-        // Not by println!, which the test harness swallows.
-        let notice =
-            "SKIPPED: no Docker engine answers; set DOCKER_HOST=unix://... to run capwasm-node in real containers";
-        writeln!(std::io::stderr(), "{notice}").unwrap();
+    const TEST: &str = "a_cluster_forms_in_containers_of_a_real_docker_engine";
+    if std::env::var_os("DOCKER_HOST").is_none() && !skip::docker(TEST) {
         return;
+    }
+    let Some(docker) = engine().await else {
+        return skip::skip(TEST, "no Docker engine answers at DOCKER_HOST");
     };
     let binary = Path::new(env!("CARGO_BIN_EXE_capwasm-node"));
     load(&docker, binary, "capwasm/node", TAG, Flavour::Node(VERSION)).await.unwrap();

@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
 use crate::fixture::{Way, fixture, thing_crd};
+use crate::skip;
 
 /// kubectl with its own home and kubeconfig.
 struct Kubectl {
@@ -66,10 +67,10 @@ fn find() -> Option<PathBuf> {
 
 /// A kubectl for a fixture; `None`, loudly, when the machine has none.
 fn kubectl(home: &Path, kubeconfig: &str) -> Option<Kubectl> {
-    let Some(program) = find() else {
-        eprintln!("SKIPPED: no kubectl on the PATH; the tests with the real kubectl did not run");
+    if !skip::kubectl("the API server's tests with the real kubectl") {
         return None;
-    };
+    }
+    let program = find()?;
     std::fs::write(home.join("kubeconfig"), kubeconfig).unwrap();
     Some(Kubectl { program, home: home.to_owned() })
 }

@@ -11,4 +11,7 @@ mod kubectl;
 mod objects;
 mod patches;
 mod restart;
+#[path = "../../../../tests/src/skip.rs"]
+#[allow(dead_code, reason = "shared with the end-to-end tests, which need more than kubectl")]
+mod skip;
 mod watches;
