@@ -17,8 +17,8 @@ pub fn unpack(files: &dyn Files, at: &str, archive: &[u8]) -> io::Result<()> {
     for entry in archive.entries()? {
         let mut entry = entry?;
         let name = entry.path()?.to_string_lossy().into_owned();
-        // `join` drops `..`, so no name leads out of the container's own tree.
-        let path = join(at, name.trim_start_matches('/'));
+        // `..` is resolved within the name, so none leads out of `at`.
+        let path = join(at, join("/", &name).trim_start_matches('/'));
         if path == "/" || path == at {
             continue;
         }
@@ -161,8 +161,8 @@ mod tests {
         header.set_cksum();
         builder.append(&header, &b"x"[..]).unwrap();
         let target = MemoryFiles::new(Arc::default());
-        unpack(&target, "/", &builder.into_inner().unwrap()).unwrap();
+        unpack(&target, "/x", &builder.into_inner().unwrap()).unwrap();
         let files: &dyn Files = &target;
-        assert!(files.exists("/etc/evil"));
+        assert!(files.exists("/x/etc/evil") && !files.exists("/etc/evil"));
     }
 }
