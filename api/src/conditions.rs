@@ -9,11 +9,13 @@
 //! says nothing new.
 
 mod aggregate;
+mod informational;
 mod merge;
 mod mirror;
 mod summary;
 
 pub use aggregate::{Aggregate, aggregate};
+pub use informational::is_informational;
 pub use merge::{Polarity, Reasons};
 pub use mirror::mirror;
 pub use summary::{Part, summary};

@@ -1,4 +1,5 @@
-//! CustomResourceDefinitions of the core groups, at v1beta2. Structure (types, defaults, limits, rules, columns) is upstream's.
+//! CustomResourceDefinitions of the core groups: v1beta2 first, which is stored, then the older versions that are served.
+//! Structure (types, defaults, limits, rules, columns) is upstream's.
 
 use serde_json::Value;
 
@@ -39,6 +40,32 @@ mod tests {
             assert_eq!(json::name(crd), contract::crd_name(text("/spec/group"), text("/spec/names/kind")));
             assert_eq!(text("/spec/versions/0/name"), "v1beta2");
             assert!(json::text(crd, "/spec/versions/0/schema/openAPIV3Schema/description").is_some());
+        }
+    }
+
+    #[test]
+    fn every_older_version_is_served_and_converted_and_only_the_first_is_stored() {
+        for crd in &core_crds() {
+            let (group, kind) = (json::text(crd, "/spec/group").unwrap(), json::text(crd, "/spec/names/kind").unwrap());
+            let versions = json::items(crd, "/spec/versions");
+            assert!(versions.len() > 1, "{kind}");
+            for (index, version) in versions.iter().enumerate() {
+                let name = version["name"].as_str().unwrap();
+                assert_eq!(
+                    (&version["served"], &version["storage"]),
+                    (&true.into(), &(index == 0).into()),
+                    "{kind} {name}"
+                );
+                assert_eq!(
+                    version["deprecated"] == true,
+                    index > 0 && !(group.starts_with("ipam") && index == 2),
+                    "{kind} {name}"
+                );
+                let object = serde_json::json!({"apiVersion": format!("{group}/{name}"), "kind": kind});
+                let converted = crate::conversion::convert_core(object, &format!("{group}/v1beta2")).unwrap();
+                assert_eq!(json::text(&converted, "/apiVersion"), Some(format!("{group}/v1beta2").as_str()));
+            }
+            assert_eq!(json::label(crd, "cluster.x-k8s.io/v1beta2"), Some("v1beta2"), "{kind}");
         }
     }
 }

@@ -30,6 +30,8 @@ pub enum Role {
     InfrastructureCluster,
     /// `infrastructure-machine`.
     InfrastructureMachine,
+    /// `infrastructure-machine-pool`.
+    InfrastructureMachinePool,
     /// `bootstrap`.
     Bootstrap,
     /// `control-plane`.
@@ -68,6 +70,10 @@ pub struct KindDescriptor {
     /// Paths outside of status that the provider may set with `outcome.set-own`: `spec.providerID`.
     #[serde(default)]
     pub own: Vec<String>,
+    /// Fields and types of conditions of the status that nobody but people act on before the object is provisioned. A status
+    /// that brings nothing else may be written a moment later, with what comes next.
+    #[serde(default)]
+    pub may_wait: Vec<String>,
     /// Which calls exclude each other.
     #[serde(default)]
     pub exclusive_by: ExclusiveBy,
@@ -95,6 +101,8 @@ pub struct Wants {
     pub secrets: Vec<String>,
     /// Keys and certificates.
     pub pki: bool,
+    /// Membership of the workload cluster's etcd.
+    pub etcd: bool,
 }
 
 /// `{group, kind}`; `kind` may be `*` for every kind of the group. The core group is `""`.

@@ -6,6 +6,8 @@
 mod cluster;
 mod machine;
 mod machine_deployment;
+mod machine_health_check;
+mod machine_pool;
 mod machine_set;
 mod meta;
 
@@ -19,6 +21,11 @@ pub use machine::{
 pub use machine_deployment::{
     MachineDeployment, MachineDeploymentSpec, MachineDeploymentStatus, RollingUpdate, Rollout, RolloutStrategy,
 };
+pub use machine_health_check::{
+    HealthCheckRemediation, HealthChecks, MachineHealthCheck, MachineHealthCheckSpec, RemediationTrigger,
+    TemplateReference, UnhealthyCondition,
+};
+pub use machine_pool::{MachinePool, MachinePoolSpec, MachinePoolStatus};
 pub use machine_set::{
     MachineNaming, MachineSet, MachineSetSpec, MachineSetStatus, MachineTemplate, SetDeletion, VersionCount,
 };

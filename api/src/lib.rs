@@ -5,9 +5,11 @@
 
 pub mod conditions;
 pub mod contract;
+pub mod conversion;
 #[cfg(feature = "crds")]
 pub mod crds;
 pub mod defaults;
+pub mod deprecated;
 pub mod descriptor;
 pub mod json;
 pub mod kinds;

@@ -84,7 +84,9 @@ fn is_cidr(block: &str) -> bool {
 
 fn bootstrap(object: &Value, spec: &str, field: &'static str, found: &mut Vec<Violation>) {
     let config = object.pointer(&format!("{spec}/bootstrap/configRef")).is_some_and(|value| !value.is_null());
-    if !config && json::text(object, &format!("{spec}/bootstrap/dataSecretName")).is_none() {
+    // An empty name is one: Machines of a pool say so that the pool has the data.
+    let data = object.pointer(&format!("{spec}/bootstrap/dataSecretName")).is_some_and(Value::is_string);
+    if !config && !data {
         found.push(violation(field, "needs configRef or dataSecretName"));
     }
 }

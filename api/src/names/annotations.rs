@@ -8,6 +8,10 @@ pub const CLONED_FROM_NAME: &str = "cluster.x-k8s.io/cloned-from-name";
 pub const CLONED_FROM_GROUP_KIND: &str = "cluster.x-k8s.io/cloned-from-groupkind";
 /// Marks the Machine that should go first when a set shrinks.
 pub const DELETE_MACHINE: &str = "cluster.x-k8s.io/delete-machine";
+/// Keeps a MachineHealthCheck from looking at a Machine.
+pub const SKIP_REMEDIATION: &str = "cluster.x-k8s.io/skip-remediation";
+/// Makes a Machine unhealthy for every MachineHealthCheck that looks at it.
+pub const REMEDIATE_MACHINE: &str = "cluster.x-k8s.io/remediate-machine";
 /// Keeps a MachineSet from creating Machines.
 pub const DISABLE_MACHINE_CREATE: &str = "cluster.x-k8s.io/disable-machine-create";
 
@@ -45,6 +49,9 @@ pub const DESIRED_REPLICAS: &str = "machinedeployment.clusters.x-k8s.io/desired-
 pub const MAX_REPLICAS: &str = "machinedeployment.clusters.x-k8s.io/max-replicas";
 /// Comma-separated preflight checks that a MachineSet leaves out; `All` for every one.
 pub const SKIP_PREFLIGHT_CHECKS: &str = "machineset.cluster.x-k8s.io/skip-preflight-checks";
+
+/// On MachinePools: an autoscaler outside chooses the number of replicas, and the provider reports it.
+pub const REPLICAS_MANAGED_BY: &str = "cluster.x-k8s.io/replicas-managed-by";
 
 /// Least replicas that the autoscaler may choose.
 pub const AUTOSCALER_MIN: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size";

@@ -52,6 +52,10 @@ pub const UPDATING: &str = "Updating";
 pub const HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
 /// The owner should replace, or has replaced, the Machine.
 pub const OWNER_REMEDIATED: &str = "OwnerRemediated";
+/// Machine: whether somebody outside has replaced it.
+pub const EXTERNALLY_REMEDIATED: &str = "ExternallyRemediated";
+/// MachineHealthCheck: whether few enough Machines are unhealthy.
+pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
 
 /// All Machines of a set or deployment are ready.
 pub const MACHINES_READY: &str = "MachinesReady";

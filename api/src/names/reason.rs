@@ -126,5 +126,29 @@ pub const NODE_DOES_NOT_EXIST: &str = "NodeDoesNotExist";
 pub const INSPECTION_FAILED: &str = "InspectionFailed";
 /// The workload cluster has not been reachable for too long.
 pub const CONNECTION_DOWN: &str = "ConnectionDown";
+/// The health check found nothing wrong.
+pub const HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
+/// A user asked for the Machine to be replaced.
+pub const HAS_REMEDIATE_ANNOTATION: &str = "HasRemediateAnnotation";
+/// A condition of the Machine lasts for too long.
+pub const UNHEALTHY_MACHINE: &str = "UnhealthyMachine";
+/// A condition of the Node lasts for too long.
+pub const UNHEALTHY_NODE: &str = "UnhealthyNode";
+/// The Node did not come in time.
+pub const NODE_STARTUP_TIMEOUT: &str = "NodeStartupTimeout";
+/// Few enough Machines are unhealthy.
+pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
+/// Too many Machines are unhealthy for anything to be done.
+pub const TOO_MANY_UNHEALTHY: &str = "TooManyUnhealthy";
+/// Somebody is asked to replace the Machine.
+pub const WAITING_FOR_REMEDIATION: &str = "WaitingForRemediation";
+/// There is no template for remediation by somebody outside.
+pub const REMEDIATION_TEMPLATE_NOT_FOUND: &str = "RemediationTemplateNotFound";
+/// Nobody outside could be asked.
+pub const REMEDIATION_REQUEST_CREATION_FAILED: &str = "RemediationRequestCreationFailed";
+/// The owner does not replace the Machine now.
+pub const REMEDIATION_DEFERRED: &str = "RemediationDeferred";
+/// The owner does not replace the Machine at all.
+pub const CANNOT_BE_REMEDIATED: &str = "CannotBeRemediated";
 /// The owner deletes the Machine to replace it.
 pub const MACHINE_DELETING: &str = "MachineDeleting";

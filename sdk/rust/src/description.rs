@@ -45,6 +45,7 @@ impl Kind {
             version: text("/spec/versions/0/name"),
             finalizers: Vec::new(),
             own: Vec::new(),
+            may_wait: Vec::new(),
             exclusive_by: ExclusiveBy::Object,
             crd,
         })
@@ -61,6 +62,14 @@ impl Kind {
     #[must_use]
     pub fn own(mut self, path: &str) -> Kind {
         self.0.own.push(path.to_owned());
+        self
+    }
+
+    /// A field, or a type of condition, of the status that nobody but people act on before the object is provisioned: the host
+    /// may write it a moment later, with what comes next.
+    #[must_use]
+    pub fn may_wait(mut self, name: &str) -> Kind {
+        self.0.may_wait.push(name.to_owned());
         self
     }
 
@@ -144,6 +153,13 @@ impl Description {
     #[must_use]
     pub fn pki(mut self) -> Description {
         self.0.wants.pki = true;
+        self
+    }
+
+    /// Wants the membership of the workload cluster's etcd.
+    #[must_use]
+    pub fn etcd(mut self) -> Description {
+        self.0.wants.etcd = true;
         self
     }
 

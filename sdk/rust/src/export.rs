@@ -26,7 +26,14 @@ macro_rules! export_control_plane_provider {
     };
 }
 
-#[doc(hidden)]
+/// Exports any choice of the interfaces whose traits a type implements: `descriptor` ([`Provider`](crate::Provider)),
+/// `infrastructure_cluster`, `infrastructure_machine`, `infrastructure_machine_pool`, `bootstrap`, `control_plane` and
+/// `conversion`.
+///
+/// ```
+/// struct Boxes; // and its traits
+/// capwasm_sdk::export_interfaces!(Boxes: descriptor, infrastructure_machine_pool, conversion);
+/// ```
 #[macro_export]
 macro_rules! export_interfaces {
     ($provider:ty: $($interface:ident),*) => {

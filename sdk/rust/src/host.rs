@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::refused::Refused;
+use crate::refused::{Refusal, Refused};
 
 /// Names one object. The version may be left out (`group/`), then the host takes the one that its contract knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -134,6 +134,27 @@ pub struct Subject {
     pub ip_addresses: Vec<String>,
 }
 
+/// A member of the workload cluster's etcd.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EtcdMember {
+    /// Its id.
+    pub id: u64,
+    /// The Node's name.
+    pub name: String,
+    /// Where the other members reach it.
+    pub peer_urls: Vec<String>,
+    /// It does not vote yet.
+    pub learner: bool,
+    /// It leads.
+    pub leader: bool,
+    /// It answers, knows the same members as the others, and raises no alarm.
+    pub healthy: bool,
+    /// What is wrong when it is not healthy.
+    pub message: String,
+    /// Alarms that it raises: `NOSPACE`, `CORRUPT`.
+    pub alarms: Vec<String>,
+}
+
 /// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -155,8 +176,8 @@ pub trait Host {
     fn id(&self) -> String;
     /// `spec.configuration` of the WasmProvider, `{}` when there is none.
     fn configuration(&self) -> Value;
-    /// Objects that the host holds for this call: `cluster`, `machine`, `infrastructure-cluster`, `control-plane`,
-    /// `machines`, `infrastructure-machines`. An unknown role is an empty list.
+    /// Objects that the host holds for this call: `cluster`, `machine`, `machine-pool`, `infrastructure-cluster`,
+    /// `control-plane`, `machines`, `infrastructure-machines`. An unknown role is an empty list.
     fn related(&self, role: &str) -> Vec<Value>;
     /// How the operations of the previous pass ended, by key. A hint: empty after a restart.
     fn results(&self) -> Vec<(String, Result<(), Refused>)>;
@@ -183,8 +204,38 @@ pub trait Host {
         labels: &str,
     ) -> Result<Vec<Value>, Refused>;
 
+    /// The certificate (PEM) with which a port of a workload pod serves TLS. Nobody vouches for it, and it wakes nobody.
+    fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused>;
+
+    /// The members of the workload cluster's etcd, each asked for itself. Nothing about etcd wakes the object.
+    fn etcd_members(&self) -> Result<Vec<EtcdMember>, Refused>;
+    /// Removes a member; one that is gone already is a success.
+    fn etcd_remove(&self, id: u64) -> Result<(), Refused>;
+    /// Makes a member lead; a success as well when it leads already.
+    fn etcd_move_leader(&self, to: u64) -> Result<(), Refused>;
+
     /// The decoded bytes under `key` of a Secret in the object's namespace; `not-found` when either is missing.
     fn secret(&self, name: &str, key: &str) -> Result<Vec<u8>, Refused>;
+    /// Several keys of one Secret, read once: none for a key that is not there, `not-found` when there is no such Secret (or,
+    /// by the default, none of the keys).
+    fn secret_keys(&self, name: &str, keys: &[&str]) -> Result<Vec<Option<Vec<u8>>>, Refused> {
+        let mut missing = None;
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            match self.secret(name, key) {
+                Ok(value) => found.push(Some(value)),
+                Err(refused) if refused.refusal == Refusal::NotFound => {
+                    missing = Some(refused);
+                    found.push(None);
+                }
+                Err(refused) => return Err(refused),
+            }
+        }
+        match missing {
+            Some(refused) if found.iter().all(Option::is_none) => Err(refused),
+            _ => Ok(found),
+        }
+    }
     /// The same of the machine's bootstrap data (`value`, `format`).
     fn bootstrap_data(&self, key: &str) -> Result<Vec<u8>, Refused>;
 

@@ -91,11 +91,12 @@ pub mod test;
 pub use capwasm_api as api;
 
 pub use description::{CONTRACT, Description, Kind};
-pub use host::{Algorithm, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pair, Subject};
+pub use host::{Algorithm, EtcdMember, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pair, Subject};
 pub use outcome::{Condition, Event, Operation, Outcome, Place};
 pub use problem::{Fault, Problem};
 pub use provider::{
-    Address, AddressKind, Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer, Endpoint,
-    FailureDomain, Format, InfrastructureCluster, InfrastructureMachine, MachineAnswer, Provider,
+    Address, AddressKind, Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer,
+    Conversion, Endpoint, FailureDomain, Format, InfrastructureCluster, InfrastructureMachine,
+    InfrastructureMachinePool, MachineAnswer, PoolAnswer, Provider,
 };
 pub use refused::{Optional, Refusal, Refused};

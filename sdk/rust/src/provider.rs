@@ -129,6 +129,25 @@ pub trait InfrastructureMachine {
     fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
 }
 
+/// What a pool of machines looks like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolAnswer {
+    /// The pool stands. Latches.
+    pub provisioned: bool,
+    /// Of the instances that there are, each equal to its Node's.
+    pub provider_ids: Vec<String>,
+    /// How many instances there are.
+    pub replicas: u32,
+}
+
+/// Machines that are made, counted and replaced together.
+pub trait InfrastructureMachinePool {
+    /// Brings them nearer to what `object` and the MachinePool ask for.
+    fn provision(cx: &mut Context<'_>, object: &Value) -> Result<PoolAnswer, Problem>;
+    /// True when nothing is left.
+    fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
+}
+
 /// Formats of bootstrap data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -191,4 +210,10 @@ pub trait ControlPlane {
     fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<ControlPlaneAnswer, Problem>;
     /// True when nothing is left.
     fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
+}
+
+/// The API versions of a provider's kinds. Pure: it has no host to ask.
+pub trait Conversion {
+    /// `object` in the API version `to` (`group/version`), with nothing lost.
+    fn convert(object: Value, to: &str) -> Result<Value, Problem>;
 }

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::host::{Algorithm, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pair, Subject};
+use crate::host::{Algorithm, EtcdMember, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pair, Subject};
 use crate::object;
 use crate::outcome::{Outcome, Place};
 use crate::problem::Problem;
 use crate::provider::{
     Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer, InfrastructureCluster,
-    InfrastructureMachine, MachineAnswer,
+    InfrastructureMachine, InfrastructureMachinePool, MachineAnswer, PoolAnswer,
 };
 use crate::refused::{Refusal, Refused};
 
@@ -48,6 +48,9 @@ pub struct TestHost {
     workload_down: bool,
     secrets: BTreeMap<(String, String), Vec<u8>>,
     bootstrap_data: BTreeMap<String, Vec<u8>>,
+    serving_certificates: BTreeMap<String, String>,
+    etcd: RefCell<Option<Vec<EtcdMember>>>,
+    etcd_calls: RefCell<Vec<String>>,
     http: RefCell<Option<Handler>>,
     requests: RefCell<Vec<HttpRequest>>,
     reads: RefCell<Vec<Read>>,
@@ -68,6 +71,9 @@ impl Default for TestHost {
             workload_down: false,
             secrets: BTreeMap::new(),
             bootstrap_data: BTreeMap::new(),
+            serving_certificates: BTreeMap::new(),
+            etcd: RefCell::default(),
+            etcd_calls: RefCell::default(),
             http: RefCell::default(),
             requests: RefCell::default(),
             reads: RefCell::default(),
@@ -171,6 +177,28 @@ impl TestHost {
         self
     }
 
+    /// What a port of a workload pod serves TLS with.
+    #[must_use]
+    pub fn serving_certificate(mut self, namespace: &str, pod: &str, port: u16, pem: &str) -> TestHost {
+        self.serving_certificates.insert(format!("{namespace}/{pod}:{port}"), pem.to_owned());
+        self
+    }
+
+    /// The members of etcd; none makes it unreachable, as it is at first. Removals and a moved leader change them.
+    pub fn set_etcd(&self, members: Option<Vec<EtcdMember>>) {
+        *self.etcd.borrow_mut() = members;
+    }
+
+    /// The members of etcd as they are now.
+    pub fn etcd(&self) -> Option<Vec<EtcdMember>> {
+        self.etcd.borrow().clone()
+    }
+
+    /// What etcd was asked to change: `remove 2a`, `move-leader 2a`, ids in hexadecimal.
+    pub fn etcd_calls(&self) -> Vec<String> {
+        self.etcd_calls.borrow().clone()
+    }
+
     /// Who answers HTTP.
     #[must_use]
     pub fn http(self, handler: impl FnMut(&HttpRequest) -> Result<HttpResponse, Refused> + 'static) -> TestHost {
@@ -253,11 +281,21 @@ impl TestHost {
         Ok(selected.map(|(_, object)| object.clone()).collect())
     }
 
+    /// Changes the members, unless etcd cannot be reached.
+    fn change_etcd(&self, call: String, change: impl FnOnce(&mut Vec<EtcdMember>)) -> Result<(), Refused> {
+        self.etcd_calls.borrow_mut().push(call);
+        self.etcd.borrow_mut().as_mut().map(change).ok_or_else(etcd_down)
+    }
+
     fn next(&self) -> u64 {
         let mut serial = self.serial.borrow_mut();
         *serial += 1;
         *serial
     }
+}
+
+fn etcd_down() -> Refused {
+    Refused::new(Refusal::Unavailable, "NotConnected", "etcd cannot be reached")
 }
 
 /// Whether an object is the one that a reference names; cluster-scoped objects have no namespace.
@@ -325,6 +363,32 @@ impl Host for TestHost {
         labels: &str,
     ) -> Result<Vec<Value>, Refused> {
         self.list(Place::Workload, api_version, kind, namespace, labels)
+    }
+
+    fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused> {
+        let at = format!("{namespace}/{pod}:{port}");
+        self.note(Place::Workload, format!("serving certificate {at}"))?;
+        self.serving_certificates
+            .get(&at)
+            .cloned()
+            .ok_or_else(|| Refused::not_found(format!("nothing listens at {at}")))
+    }
+
+    fn etcd_members(&self) -> Result<Vec<EtcdMember>, Refused> {
+        self.note(Place::Workload, "etcd members".to_owned())?;
+        self.etcd().ok_or_else(etcd_down)
+    }
+
+    fn etcd_remove(&self, id: u64) -> Result<(), Refused> {
+        self.change_etcd(format!("remove {id:x}"), |members| members.retain(|member| member.id != id))
+    }
+
+    fn etcd_move_leader(&self, to: u64) -> Result<(), Refused> {
+        self.change_etcd(format!("move-leader {to:x}"), |members| {
+            for member in members {
+                member.leader = member.id == to;
+            }
+        })
     }
 
     fn secret(&self, name: &str, key: &str) -> Result<Vec<u8>, Refused> {
@@ -453,6 +517,22 @@ pub fn provision_machine<T: InfrastructureMachine>(
 
 /// `InfrastructureMachine::deprovision`.
 pub fn deprovision_machine<T: InfrastructureMachine>(
+    host: &dyn Host,
+    object: &Value,
+) -> (Result<bool, Problem>, Outcome) {
+    run(host, |cx| T::deprovision(cx, object))
+}
+
+/// `InfrastructureMachinePool::provision`.
+pub fn provision_pool<T: InfrastructureMachinePool>(
+    host: &dyn Host,
+    object: &Value,
+) -> (Result<PoolAnswer, Problem>, Outcome) {
+    run(host, |cx| T::provision(cx, object))
+}
+
+/// `InfrastructureMachinePool::deprovision`.
+pub fn deprovision_pool<T: InfrastructureMachinePool>(
     host: &dyn Host,
     object: &Value,
 ) -> (Result<bool, Problem>, Outcome) {

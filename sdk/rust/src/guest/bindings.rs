@@ -16,6 +16,7 @@ pub mod imported {
                 import capwasm:provider/workload@0.1.0;
                 import capwasm:provider/secrets@0.1.0;
                 import capwasm:provider/http@0.1.0;
+                import capwasm:provider/etcd@0.1.0;
                 import capwasm:provider/pki@0.1.0;
                 import capwasm:provider/log@0.1.0;
             }",
@@ -78,4 +79,26 @@ pub mod control_plane {
         with: { "capwasm:provider/types@0.1.0": crate::guest::bindings::imported::types },
     });
     pub use self::exports::capwasm::provider::control_plane::*;
+}
+
+pub mod infrastructure_machine_pool {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package capwasm:sdk; world infrastructure-machine-pool { export capwasm:provider/infrastructure-machine-pool@0.1.0; }",
+        world: "capwasm:sdk/infrastructure-machine-pool",
+        pub_export_macro: true,
+        with: { "capwasm:provider/types@0.1.0": crate::guest::bindings::imported::types },
+    });
+    pub use self::exports::capwasm::provider::infrastructure_machine_pool::*;
+}
+
+pub mod conversion {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package capwasm:sdk; world conversion { export capwasm:provider/conversion@0.1.0; }",
+        world: "capwasm:sdk/conversion",
+        pub_export_macro: true,
+        with: { "capwasm:provider/types@0.1.0": crate::guest::bindings::imported::types },
+    });
+    pub use self::exports::capwasm::provider::conversion::*;
 }

@@ -5,13 +5,15 @@ use std::marker::PhantomData;
 use serde_json::Value;
 
 use super::bindings::{
-    bootstrap, control_plane, descriptor, imported::types, infrastructure_cluster, infrastructure_machine,
+    bootstrap, control_plane, conversion, descriptor, imported::types, infrastructure_cluster, infrastructure_machine,
+    infrastructure_machine_pool,
 };
 use super::imports::{Imports, deliver};
 use crate::host::Host;
 use crate::problem::{Fault, Problem};
 use crate::provider::{
-    Bootstrap, Context, ControlPlane, Endpoint, InfrastructureCluster, InfrastructureMachine, Provider,
+    Bootstrap, Context, ControlPlane, Conversion, Endpoint, InfrastructureCluster, InfrastructureMachine,
+    InfrastructureMachinePool, Provider,
 };
 
 /// Runs one role function; the outcome is handed over whatever it returned.
@@ -20,12 +22,16 @@ fn run<R>(
     object: &str,
     function: impl FnOnce(&mut Context<'_>, &Value) -> Result<R, Problem>,
 ) -> Result<R, types::Problem> {
-    let object: Value = serde_json::from_str(object)
-        .map_err(|error| problem(Problem::invalid("MalformedObject", format!("the object is not JSON: {error}"))))?;
+    let object = parse(object).map_err(problem)?;
     let mut cx = Context::new(host);
     let result = function(&mut cx, &object);
     deliver(&cx.out);
     result.map_err(problem)
+}
+
+fn parse(object: &str) -> Result<Value, Problem> {
+    serde_json::from_str(object)
+        .map_err(|error| Problem::invalid("MalformedObject", format!("the object is not JSON: {error}")))
 }
 
 fn problem(problem: Problem) -> types::Problem {
@@ -50,8 +56,9 @@ fn endpoint(endpoint: Endpoint) -> types::Endpoint {
 /// What the macros export: a provider behind the exports of its roles.
 pub struct Guest<T>(PhantomData<T>);
 
-const INFRASTRUCTURE: Imports<true, false> = Imports;
-const KEYS: Imports<false, true> = Imports;
+const INFRASTRUCTURE: Imports<true, false, false> = Imports;
+const BOOTSTRAP: Imports<false, true, false> = Imports;
+const CONTROL_PLANE: Imports<false, true, true> = Imports;
 
 impl<T: Provider> descriptor::Guest for Guest<T> {
     /// The same bytes every time: maps of `serde_json` are ordered by key.
@@ -103,20 +110,42 @@ impl<T: InfrastructureMachine> infrastructure_machine::Guest for Guest<T> {
     }
 }
 
+impl<T: InfrastructureMachinePool> infrastructure_machine_pool::Guest for Guest<T> {
+    fn provision(object: String) -> Result<infrastructure_machine_pool::Pool, types::Problem> {
+        let answer = run(&INFRASTRUCTURE, &object, T::provision)?;
+        Ok(infrastructure_machine_pool::Pool {
+            provisioned: answer.provisioned,
+            provider_ids: answer.provider_ids,
+            replicas: answer.replicas,
+        })
+    }
+
+    fn deprovision(object: String) -> Result<bool, types::Problem> {
+        run(&INFRASTRUCTURE, &object, T::deprovision)
+    }
+}
+
+impl<T: Conversion> conversion::Guest for Guest<T> {
+    fn convert(objects: Vec<String>, to: String) -> Result<Vec<String>, types::Problem> {
+        let convert = |text: String| T::convert(parse(&text)?, &to).map(|object| object.to_string());
+        objects.into_iter().map(convert).collect::<Result<_, Problem>>().map_err(problem)
+    }
+}
+
 impl<T: Bootstrap> bootstrap::Guest for Guest<T> {
     fn generate(object: String) -> Result<Option<bootstrap::BootstrapData>, types::Problem> {
-        let data = run(&KEYS, &object, T::generate)?;
+        let data = run(&BOOTSTRAP, &object, T::generate)?;
         Ok(data.map(|data| bootstrap::BootstrapData { format: data.format.as_str().to_owned(), value: data.value }))
     }
 
     fn release(object: String) -> Result<bool, types::Problem> {
-        run(&KEYS, &object, T::release)
+        run(&BOOTSTRAP, &object, T::release)
     }
 }
 
 impl<T: ControlPlane> control_plane::Guest for Guest<T> {
     fn reconcile(object: String) -> Result<control_plane::State, types::Problem> {
-        let answer = run(&KEYS, &object, T::reconcile)?;
+        let answer = run(&CONTROL_PLANE, &object, T::reconcile)?;
         Ok(control_plane::State {
             initialized: answer.initialized,
             endpoint: answer.endpoint.map(endpoint),
@@ -130,6 +159,6 @@ impl<T: ControlPlane> control_plane::Guest for Guest<T> {
     }
 
     fn delete(object: String) -> Result<bool, types::Problem> {
-        run(&KEYS, &object, T::delete)
+        run(&CONTROL_PLANE, &object, T::delete)
     }
 }

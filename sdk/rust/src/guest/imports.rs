@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::bindings::imported::{call, http, log, lookup, outcome, pki, secrets, types, workload};
-use crate::host::{Algorithm, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pair, Subject};
+use super::bindings::imported::{call, etcd, http, log, lookup, outcome, pki, secrets, types, workload};
+use crate::host::{Algorithm, EtcdMember, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pair, Subject};
 use crate::outcome::{Operation, Outcome, Place};
 use crate::refused::{Refusal, Refused};
 
 /// The host of the component's world. What the world does not import is a branch that the compiler removes, so that
 /// the component does not import it either.
-pub struct Imports<const HTTP: bool, const PKI: bool>;
+pub struct Imports<const HTTP: bool, const PKI: bool, const ETCD: bool>;
 
 /// JSON from the host.
 #[allow(clippy::panic, reason = "the contract says JSON; a host that breaks it gets a trap that says so")]
@@ -57,11 +57,24 @@ fn algorithm(algorithm: Algorithm) -> pki::Algorithm {
     }
 }
 
+fn member(member: etcd::Member) -> EtcdMember {
+    EtcdMember {
+        id: member.id,
+        name: member.name,
+        peer_urls: member.peer_urls,
+        learner: member.learner,
+        leader: member.leader,
+        healthy: member.healthy,
+        message: member.message,
+        alarms: member.alarms,
+    }
+}
+
 fn pair(pair: pki::Pair) -> Pair {
     Pair { certificate_pem: pair.certificate_pem, key_pem: pair.key_pem }
 }
 
-impl<const HTTP: bool, const PKI: bool> Host for Imports<HTTP, PKI> {
+impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP, PKI, ETCD> {
     fn now_ms(&self) -> u64 {
         call::now_ms()
     }
@@ -114,8 +127,43 @@ impl<const HTTP: bool, const PKI: bool> Host for Imports<HTTP, PKI> {
         Ok(workload::list(api_version, kind, namespace, labels)?.iter().map(|text| json(text)).collect())
     }
 
+    fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused> {
+        Ok(workload::serving_certificate(namespace, pod, port)?)
+    }
+
+    fn etcd_members(&self) -> Result<Vec<EtcdMember>, Refused> {
+        if !ETCD {
+            return unsupported("etcd");
+        }
+        Ok(etcd::members()?.into_iter().map(member).collect())
+    }
+
+    fn etcd_remove(&self, id: u64) -> Result<(), Refused> {
+        if !ETCD {
+            return unsupported("etcd");
+        }
+        Ok(etcd::remove(id)?)
+    }
+
+    fn etcd_move_leader(&self, to: u64) -> Result<(), Refused> {
+        if !ETCD {
+            return unsupported("etcd");
+        }
+        Ok(etcd::move_leader(to)?)
+    }
+
     fn secret(&self, name: &str, key: &str) -> Result<Vec<u8>, Refused> {
         Ok(secrets::open(name)?.reveal(key)?)
+    }
+
+    fn secret_keys(&self, name: &str, keys: &[&str]) -> Result<Vec<Option<Vec<u8>>>, Refused> {
+        let secret = secrets::open(name)?;
+        let reveal = |key: &&str| match secret.reveal(key).map_err(Refused::from) {
+            Ok(value) => Ok(Some(value)),
+            Err(refused) if refused.refusal == Refusal::NotFound => Ok(None),
+            Err(refused) => Err(refused),
+        };
+        keys.iter().map(reveal).collect()
     }
 
     fn bootstrap_data(&self, key: &str) -> Result<Vec<u8>, Refused> {

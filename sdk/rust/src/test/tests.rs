@@ -79,3 +79,11 @@ fn an_outcome_survives_a_problem() {
     assert_eq!(outcome.wake_after, Some(std::time::Duration::from_secs(3)), "the shortest counts");
     assert_eq!((outcome.conditions.len(), outcome.conditions[0].reason.as_str()), (1, "Second"), "the last counts");
 }
+
+#[test]
+fn several_keys_of_a_secret_are_there_or_not_each() {
+    let host = TestHost::new().secret("c-ca", "tls.crt", "cert");
+    let found = host.secret_keys("c-ca", &["tls.crt", "tls.key"]).unwrap();
+    assert_eq!(found, [Some(b"cert".to_vec()), None]);
+    assert_eq!(host.secret_keys("other", &["tls.crt"]).unwrap_err().refusal, Refusal::NotFound);
+}

@@ -1,0 +1,131 @@
+//! Whether a change of a status is news for anybody but people.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Condition, Status};
+use crate::names::condition;
+
+/// Fields of a status that say in other words what its other fields say.
+const ABOUT: [&str; 4] = ["conditions", "lastUpdated", "observedGeneration", "phase"];
+
+/// Where a status says the same for older versions.
+const DEPRECATED: &str = "deprecated";
+
+/// Whether nothing differs in the two states' status but what people read while an object gets on: conditions that neither begin
+/// nor cease to hold, the phase, the observed generation, and what `besides` names: fields, and types of conditions that sum up what
+/// stands elsewhere. Nobody acts on these, so such a status may be written a little later. Metadata and spec do not count: they are written on their own.
+pub fn is_informational(before: &Value, after: &Value, besides: &[&str]) -> bool {
+    let status = |object: &Value| object.get("status").cloned().unwrap_or_default();
+    let (mut before, mut after) = (status(before), status(after));
+    let older = [take(&mut before, DEPRECATED), take(&mut after, DEPRECATED)];
+    let versions: BTreeSet<String> =
+        older.iter().filter_map(Value::as_object).flat_map(|versions| versions.keys().cloned()).collect();
+    let [older, newer] = older;
+    differs_for_people(&before, &after, besides)
+        && versions.iter().all(|version| differs_for_people(&older[version], &newer[version], besides))
+}
+
+fn take(object: &mut Value, key: &str) -> Value {
+    object.as_object_mut().and_then(|fields| fields.remove(key)).unwrap_or_default()
+}
+
+fn differs_for_people(before: &Value, after: &Value, besides: &[&str]) -> bool {
+    let keys: BTreeSet<&String> =
+        [before, after].into_iter().filter_map(Value::as_object).flat_map(|fields| fields.keys()).collect();
+    let others = keys.into_iter().filter(|key| !ABOUT.contains(&key.as_str()) && !besides.contains(&key.as_str()));
+    others.into_iter().all(|key| {
+        let of = |fields: &Value| fields.get(key).filter(|value| !value.is_null()).cloned();
+        of(before) == of(after)
+    }) && conditions(before.get("conditions"), after.get("conditions"), besides)
+}
+
+fn conditions(before: Option<&Value>, after: Option<&Value>, besides: &[&str]) -> bool {
+    let list = |list: Option<&Value>| -> Vec<Condition> {
+        list.and_then(Value::as_array).into_iter().flatten().filter_map(Condition::from_value).collect()
+    };
+    let (before, after) = (list(before), list(after));
+    let of = |list: &[Condition], name: &str| list.iter().find(|one| one.name == name).map(|one| one.status);
+    let mut told = before.iter().chain(&after).filter(|one| !besides.contains(&one.name.as_str()));
+    told.all(|one| match (of(&before, &one.name), of(&after, &one.name)) {
+        // That a new machine is up to date is no news.
+        (None, Some(Status::True)) => one.name == condition::UP_TO_DATE,
+        (None, Some(_)) => true,
+        (Some(_), None) => false,
+        (from, to) => from == to || (from != Some(Status::True) && to != Some(Status::True)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_people_alone_read_is_no_news() {
+        let with = |conditions: &[(&str, &str, &str)], more: Value| {
+            let list: Vec<Value> = conditions
+                .iter()
+                .map(|(name, status, reason)| json!({"type": name, "status": status, "reason": reason}))
+                .collect();
+            let mut object = json!({"metadata": {"name": "m"}, "status": {"conditions": list}});
+            if let (Some(status), Value::Object(more)) = (object["status"].as_object_mut(), more) {
+                status.extend(more);
+            }
+            object
+        };
+        let of = |conditions: &[(&str, &str, &str)]| with(conditions, json!({}));
+        let rows = [
+            ("nothing differs", of(&[("Ready", "True", "Ready")]), of(&[("Ready", "True", "Ready")]), true),
+            (
+                "the first status",
+                json!({}),
+                of(&[("Ready", "False", "NotReady"), ("NodeHealthy", "Unknown", "W")]),
+                true,
+            ),
+            ("a reason", of(&[("Ready", "False", "A")]), of(&[("Ready", "False", "B")]), true),
+            ("unknown becomes false", of(&[("Ready", "Unknown", "A")]), of(&[("Ready", "False", "B")]), true),
+            ("false becomes true", of(&[("Ready", "False", "A")]), of(&[("Ready", "True", "B")]), false),
+            ("true becomes unknown", of(&[("Ready", "True", "A")]), of(&[("Ready", "Unknown", "B")]), false),
+            ("a new one holds", of(&[]), of(&[("Paused", "True", "P")]), false),
+            ("a new machine is up to date", of(&[]), of(&[("UpToDate", "True", "U")]), true),
+            (
+                "a sum of what stands elsewhere",
+                of(&[("ScalingUp", "True", "A")]),
+                of(&[("ScalingUp", "False", "B")]),
+                true,
+            ),
+            ("one is gone", of(&[("Ready", "False", "A")]), of(&[]), false),
+            (
+                "phase and generation",
+                with(&[], json!({"phase": "Pending", "observedGeneration": 1})),
+                with(
+                    &[],
+                    json!({"phase": "Provisioning", "observedGeneration": 2, "lastUpdated": "2026-01-01T00:00:00Z"}),
+                ),
+                true,
+            ),
+            ("a latch", with(&[], json!({})), with(&[], json!({"initialization": {"provisioned": true}})), false),
+            ("a counter", with(&[], json!({"replicas": 1})), with(&[], json!({"replicas": 2})), false),
+            ("a counter that nobody reads", with(&[], json!({"workers": 1})), with(&[], json!({"workers": 2})), true),
+            (
+                "older versions are told a reason",
+                with(&[], json!({})),
+                with(&[], json!({"deprecated": {"v1beta1": {"conditions": [{"type": "Ready", "status": "False"}]}}})),
+                true,
+            ),
+            (
+                "older versions are told that it is ready",
+                with(&[], json!({})),
+                with(&[], json!({"deprecated": {"v1beta1": {"conditions": [{"type": "Ready", "status": "True"}]}}})),
+                false,
+            ),
+            ("null is absence", with(&[], json!({"x": null})), with(&[], json!({})), true),
+        ];
+        for (row, before, after, expected) in rows {
+            assert_eq!(is_informational(&before, &after, &["ScalingUp", "workers"]), expected, "{row}");
+        }
+    }
+}

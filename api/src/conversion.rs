@@ -1,0 +1,155 @@
+//! The API versions of a kind: an object said in another one, with nothing lost.
+//!
+//! The newest version (v1beta2) is the hub: every older one converts to and from it by one list of [`Rule`]s, read
+//! forwards or backwards. What a version cannot say travels in an annotation, and comes back on the way home:
+//!
+//! - [`DATA_ANNOTATION`], on objects in an older version: the hub object that was read. A client that sends the object back
+//!   keeps what its version cannot say; what it changed wins over what was stored (a three-way merge, see `merge`).
+//! - [`OLD_DATA_ANNOTATION`], on objects in the hub version: the pieces of the older form that the hub cannot say
+//!   (`1m500ms`, the uid of a reference, a removed field), each beside what the hub would say instead. A piece whose
+//!   counterpart was changed since is out of date and is left out.
+//!
+//! Neither is written when nothing would be lost. Pure: no schema, no cluster; what needs one, the `apiVersion` that a
+//! reference had, is asked of a [`Resolver`].
+
+mod cluster;
+mod cluster_class;
+mod duration;
+mod health_check;
+pub mod kubeadm;
+mod machine;
+mod merge;
+mod others;
+mod path;
+mod preserve;
+mod reference;
+mod rule;
+
+pub use reference::{Resolver, known_api_version};
+pub use rule::Rule;
+
+use serde_json::Value;
+
+use crate::json;
+
+/// On objects in an older version: JSON of the hub object (without metadata).
+pub const DATA_ANNOTATION: &str = "cluster.x-k8s.io/conversion-data";
+/// On objects in the hub version: JSON of what only the older version could say.
+pub const OLD_DATA_ANNOTATION: &str = "capwasm.dev/v1beta1-data";
+/// The version that every other converts to and from.
+pub const HUB: &str = "v1beta2";
+
+/// Why an object cannot be said in another version.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ConversionError {
+    /// The kind has no rules here.
+    #[error("{kind} of group {group:?} is not converted here")]
+    UnknownKind {
+        /// Its group.
+        group: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// The kind has no such version.
+    #[error("{kind} has no version {version:?}")]
+    UnknownVersion {
+        /// Its kind.
+        kind: String,
+        /// `group/version`.
+        version: String,
+    },
+    /// A value that has no counterpart.
+    #[error("{path}: {message}")]
+    Value {
+        /// Where, from the nearest object that has rules of its own.
+        path: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Data that was kept for later cannot be read, so that going on would lose it.
+    #[error("annotation {DATA_ANNOTATION} cannot be read: {0}")]
+    Data(String),
+}
+
+/// One kind and its older versions.
+#[derive(Debug)]
+pub struct Kind {
+    /// API group.
+    pub group: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// The older versions, with the rules that lead from each to the hub.
+    pub older: &'static [Older],
+    /// Fields of the hub's `status.deprecated.v1beta1` that follow from the rest of the object, so that nobody has to
+    /// write them.
+    pub derived: Option<fn(&Value) -> Value>,
+}
+
+/// An older version of a kind.
+#[derive(Debug)]
+pub struct Older {
+    /// `v1beta1`.
+    pub version: &'static str,
+    /// Over the object without `apiVersion`, `kind` and `metadata`.
+    pub rules: &'static [Rule],
+}
+
+/// `object` of a core kind (any group that the core serves) in the API version `to` (`group/version`).
+///
+/// # Errors
+/// The kind or version is not known, or a value has no counterpart (a duration that is none, a broken annotation).
+pub fn convert_core(object: Value, to: &str) -> Result<Value, String> {
+    convert_core_with(object, to, &known_api_version)
+}
+
+/// As [`convert_core`], with the host's knowledge of which `apiVersion` the target of a reference is served at.
+///
+/// # Errors
+/// As [`convert_core`].
+pub fn convert_core_with(object: Value, to: &str, resolver: Resolver<'_>) -> Result<Value, String> {
+    convert(&[cluster::KINDS, cluster_class::KINDS, machine::KINDS, others::KINDS], object, to, resolver)
+        .map_err(|error| error.to_string())
+}
+
+/// `object` of one of `kinds` in the API version `to` (`group/version`).
+///
+/// # Errors
+/// As [`convert_core`].
+pub fn convert(
+    kinds: &[&'static [Kind]],
+    object: Value,
+    to: &str,
+    resolver: Resolver<'_>,
+) -> Result<Value, ConversionError> {
+    let from = json::text(&object, "/apiVersion").unwrap_or_default().to_owned();
+    let (group, name) = (json::group(&object).to_owned(), json::kind(&object).to_owned());
+    let Some(kind) = kinds.iter().copied().flatten().find(|kind| kind.group == group && kind.kind == name) else {
+        return Err(ConversionError::UnknownKind { group, kind: name });
+    };
+    let older = |api_version: &str| match api_version.split_once('/') {
+        Some((group, version)) if group == kind.group && version == HUB => Ok(None),
+        Some((group, version)) if group == kind.group => kind
+            .older
+            .iter()
+            .find(|older| older.version == version)
+            .map(Some)
+            .ok_or_else(|| unknown_version(kind, api_version)),
+        _ => Err(unknown_version(kind, api_version)),
+    };
+    let (source, target) = (older(&from)?, older(to)?);
+    if from == to {
+        return Ok(object);
+    }
+    let hub = match source {
+        Some(older) => preserve::up(kind, older, object, resolver)?,
+        None => object,
+    };
+    match target {
+        Some(older) => preserve::down(kind, older, hub, resolver),
+        None => Ok(hub),
+    }
+}
+
+fn unknown_version(kind: &Kind, version: &str) -> ConversionError {
+    ConversionError::UnknownVersion { kind: kind.kind.to_owned(), version: version.to_owned() }
+}
