@@ -1,0 +1,238 @@
+//! One connection to one member.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::PathAndQuery;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls_pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tonic::body::Body;
+use tonic_prost::ProstCodec;
+
+use crate::Credentials;
+use crate::message::{
+    AlarmAction, AlarmMember, AlarmRequest, AlarmResponse, MemberAddRequest, MemberAddResponse, MemberListRequest,
+    MemberListResponse, MemberPromoteRequest, MemberPromoteResponse, MemberRemoveRequest, MemberRemoveResponse,
+    MoveLeaderRequest, MoveLeaderResponse, StatusRequest, StatusResponse,
+};
+
+/// How long a member may take to answer what it knows itself.
+const LOCAL: Duration = Duration::from_secs(3);
+/// How long the members may take to agree on something.
+const AGREED: Duration = Duration::from_secs(7);
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The name that the member should have is none that a certificate can hold.
+    #[error("{0:?} is not a name that a certificate can hold")]
+    Name(String),
+    /// TLS did not come about: the member is another one, or does not trust us.
+    #[error("the TLS handshake failed")]
+    Tls(#[source] io::Error),
+    /// HTTP/2 did not come about.
+    #[error("the HTTP/2 handshake failed")]
+    Http(#[source] hyper::Error),
+}
+
+/// Why a member did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It answered so, or the connection broke (as [`tonic::Code::Unavailable`] or [`tonic::Code::Unknown`]).
+    #[error("{}", said(.0))]
+    Status(Box<tonic::Status>),
+    /// It did not answer in time.
+    #[error("it did not answer within {0:?}")]
+    Deadline(Duration),
+}
+
+impl Error {
+    /// gRPC's code.
+    #[must_use]
+    pub fn code(&self) -> tonic::Code {
+        match self {
+            Self::Status(status) => status.code(),
+            Self::Deadline(_) => tonic::Code::DeadlineExceeded,
+        }
+    }
+
+    /// Whether the member itself answered, so that another one would hardly say something else.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        use tonic::Code::{Cancelled, DeadlineExceeded, Internal, Unavailable, Unknown};
+        !matches!(self.code(), Cancelled | DeadlineExceeded | Internal | Unavailable | Unknown)
+    }
+}
+
+fn said(status: &tonic::Status) -> String {
+    let mut text =
+        if status.message().is_empty() { status.code().description().to_owned() } else { status.message().to_owned() };
+    let mut cause = std::error::Error::source(status);
+    while let Some(error) = cause {
+        let inner = error.to_string();
+        if !text.contains(&inner) {
+            text = format!("{text}: {inner}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// A connection to one member. Cheap to clone; the connection ends with the last clone.
+#[derive(Clone)]
+pub struct Client {
+    channel: Channel,
+    origin: Uri,
+}
+
+impl Client {
+    /// Shakes hands over `stream`. `name` is the DNS name or address that the member's certificate has to hold; kubeadm
+    /// gives it the Node's name.
+    ///
+    /// # Errors
+    /// When the member is not who it should be, or takes us for nobody. There is no time limit: `stream` decides.
+    pub async fn connect<S>(stream: S, name: &str, credentials: &Credentials) -> Result<Self, ConnectError>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let invalid = || ConnectError::Name(name.to_owned());
+        let server = ServerName::try_from(name.to_owned()).map_err(|_| invalid())?;
+        let authority = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
+        let origin = format!("https://{authority}").parse().map_err(|_| invalid())?;
+        let connector = TlsConnector::from(credentials.0.clone());
+        let stream = connector.connect(server, stream).await.map_err(ConnectError::Tls)?;
+        let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .keep_alive_interval(Duration::from_secs(20))
+            .keep_alive_timeout(Duration::from_secs(10))
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(ConnectError::Http)?;
+        // Ends with the last sender or the stream; requests say why.
+        tokio::spawn(connection);
+        Ok(Self { channel: Channel(sender), origin })
+    }
+
+    /// Whether the connection has ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.channel.0.is_closed()
+    }
+
+    /// What the member says of itself.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn status(&self) -> Result<StatusResponse, Error> {
+        self.ask("/etcdserverpb.Maintenance/Status", StatusRequest {}, LOCAL).await
+    }
+
+    /// The members that this one knows; with `linearizable` those that a majority agrees on.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn member_list(&self, linearizable: bool) -> Result<MemberListResponse, Error> {
+        let deadline = if linearizable { AGREED } else { LOCAL };
+        self.ask("/etcdserverpb.Cluster/MemberList", MemberListRequest { linearizable }, deadline).await
+    }
+
+    /// Alarms of all members. Takes a majority.
+    ///
+    /// # Errors
+    /// When there is none, or no answer.
+    pub async fn alarms(&self) -> Result<AlarmResponse, Error> {
+        self.alarm(AlarmAction::Get, AlarmMember::default()).await
+    }
+
+    /// Tells, raises or takes back alarms. Takes a majority.
+    ///
+    /// # Errors
+    /// When there is none, or no answer.
+    pub async fn alarm(&self, action: AlarmAction, of: AlarmMember) -> Result<AlarmResponse, Error> {
+        let request = AlarmRequest { action: action.into(), member_id: of.member_id, alarm: of.alarm };
+        self.ask("/etcdserverpb.Maintenance/Alarm", request, LOCAL).await
+    }
+
+    /// Adds a member, as a learner or with a vote.
+    ///
+    /// # Errors
+    /// When it is a member already, or a majority does not agree.
+    pub async fn member_add(&self, peer_urls: Vec<String>, is_learner: bool) -> Result<MemberAddResponse, Error> {
+        self.ask("/etcdserverpb.Cluster/MemberAdd", MemberAddRequest { peer_urls, is_learner }, AGREED).await
+    }
+
+    /// Takes a member out.
+    ///
+    /// # Errors
+    /// [`tonic::Code::NotFound`] when it is no member; otherwise when a majority does not agree.
+    pub async fn member_remove(&self, id: u64) -> Result<MemberRemoveResponse, Error> {
+        self.ask("/etcdserverpb.Cluster/MemberRemove", MemberRemoveRequest { id }, AGREED).await
+    }
+
+    /// Gives a learner its vote.
+    ///
+    /// # Errors
+    /// When it is none, or has not caught up.
+    pub async fn member_promote(&self, id: u64) -> Result<MemberPromoteResponse, Error> {
+        self.ask("/etcdserverpb.Cluster/MemberPromote", MemberPromoteRequest { id }, AGREED).await
+    }
+
+    /// Hands the lead to `target_id`. Only the leader does.
+    ///
+    /// # Errors
+    /// [`tonic::Code::FailedPrecondition`] when this member does not lead, or the target cannot.
+    pub async fn move_leader(&self, target_id: u64) -> Result<MoveLeaderResponse, Error> {
+        self.ask("/etcdserverpb.Maintenance/MoveLeader", MoveLeaderRequest { target_id }, AGREED).await
+    }
+
+    async fn ask<Q, A>(&self, path: &'static str, message: Q, deadline: Duration) -> Result<A, Error>
+    where
+        Q: prost::Message + 'static,
+        A: prost::Message + Default + 'static,
+    {
+        let mut grpc = tonic::client::Grpc::with_origin(self.channel.clone(), self.origin.clone());
+        let mut request = tonic::Request::new(message);
+        request.set_timeout(deadline);
+        let path = PathAndQuery::from_static(path);
+        let answer = async {
+            let broken = |error: hyper::Error| tonic::Status::from_error(Box::new(error));
+            grpc.ready().await.map_err(broken)?;
+            grpc.unary(request, path, ProstCodec::<Q, A>::default()).await
+        };
+        match tokio::time::timeout(deadline, answer).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Err(status)) => Err(Error::Status(Box::new(status))),
+            Err(_) => Err(Error::Deadline(deadline)),
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.origin).finish()
+    }
+}
+
+/// hyper's sender as tonic wants it.
+#[derive(Clone)]
+struct Channel(SendRequest<Body>);
+
+impl tower::Service<http::Request<Body>> for Channel {
+    type Response = http::Response<hyper::body::Incoming>;
+    type Error = hyper::Error;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}

@@ -1,0 +1,135 @@
+//! Client and server over a pipe: any byte stream will do.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use capwasm_etcd::message::*;
+use capwasm_etcd::server::{self, Answers, Status};
+use capwasm_etcd::{Client, Code, ConnectError, Credentials, CredentialsError, Error};
+use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+
+/// An authority, and a certificate and key of it for both sides.
+struct Keys {
+    authority: String,
+    certificate: String,
+    key: String,
+}
+
+fn keys() -> Keys {
+    let root = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&root).unwrap().pem();
+    let issuer = Issuer::from_ca_cert_pem(&authority, root).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["node-1".to_owned()]).unwrap();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    let certificate = params.signed_by(&key, &issuer).unwrap().pem();
+    Keys { authority, certificate, key: key.serialize_pem() }
+}
+
+/// Answers with what it was asked, refuses some things, and is silent when it is asked for its members.
+struct Echo;
+
+fn header(member_id: u64) -> Option<ResponseHeader> {
+    Some(ResponseHeader { cluster_id: 1, member_id, revision: -3, raft_term: u64::MAX })
+}
+
+#[async_trait]
+impl Answers for Echo {
+    async fn status(&self, _: StatusRequest) -> Result<StatusResponse, Status> {
+        let errors = vec!["etcdserver: no leader".to_owned()];
+        Ok(StatusResponse {
+            header: header(5),
+            version: "3.6.4".into(),
+            errors,
+            is_learner: true,
+            ..Default::default()
+        })
+    }
+
+    async fn alarm(&self, request: AlarmRequest) -> Result<AlarmResponse, Status> {
+        let alarm = AlarmMember { member_id: request.member_id, alarm: request.alarm };
+        let alarms = if request.action() == AlarmAction::Get { Vec::new() } else { vec![alarm] };
+        Ok(AlarmResponse { header: header(5), alarms })
+    }
+
+    async fn move_leader(&self, request: MoveLeaderRequest) -> Result<MoveLeaderResponse, Status> {
+        match request.target_id {
+            1 => Err(Status::failed_precondition("etcdserver: not leader")),
+            2 => Err(Status::unavailable("etcdserver: request timed out")),
+            target => Ok(MoveLeaderResponse { header: header(target) }),
+        }
+    }
+
+    async fn member_list(&self, _: MemberListRequest) -> Result<MemberListResponse, Status> {
+        std::future::pending().await
+    }
+
+    async fn member_add(&self, request: MemberAddRequest) -> Result<MemberAddResponse, Status> {
+        let MemberAddRequest { peer_urls, is_learner } = request;
+        let member = Member { id: u64::MAX, peer_urls, is_learner, ..Default::default() };
+        Ok(MemberAddResponse { header: header(5), member: Some(member.clone()), members: vec![member; 2] })
+    }
+
+    async fn member_remove(&self, request: MemberRemoveRequest) -> Result<MemberRemoveResponse, Status> {
+        Err(Status::not_found(format!("etcdserver: member not found: {}", request.id)))
+    }
+
+    async fn member_promote(&self, request: MemberPromoteRequest) -> Result<MemberPromoteResponse, Status> {
+        Ok(MemberPromoteResponse { header: header(request.id), members: Vec::new() })
+    }
+}
+
+async fn connect(keys: &Keys, name: &str) -> Result<Client, ConnectError> {
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let tls = server::tls(&keys.authority, &keys.certificate, &keys.key).unwrap();
+    tokio::spawn(server::serve(far, tls, Arc::new(Echo), std::future::pending()));
+    let credentials = Credentials::new(&keys.authority, &keys.certificate, &keys.key).unwrap();
+    Client::connect(near, name, &credentials).await
+}
+
+#[tokio::test]
+async fn what_is_asked_arrives_and_what_is_answered_returns() {
+    let client = connect(&keys(), "node-1").await.unwrap();
+    let status = client.status().await.unwrap();
+    assert_eq!((status.header, status.is_learner, status.errors.len()), (header(5), true, 1));
+    assert_eq!(client.alarms().await.unwrap().alarms, []);
+    let alarm = AlarmMember { member_id: 9, alarm: AlarmType::Corrupt.into() };
+    assert_eq!(client.alarm(AlarmAction::Activate, alarm).await.unwrap().alarms, [alarm]);
+    let added = client.member_add(vec!["https://10.0.0.1:2380".into()], true).await.unwrap();
+    let member = added.member.unwrap();
+    assert_eq!((member.id, member.is_learner, member.peer_urls.len(), added.members.len()), (u64::MAX, true, 1, 2));
+    assert_eq!(client.member_promote(4).await.unwrap().header, header(4));
+    assert_eq!(client.move_leader(3).await.unwrap().header, header(3));
+}
+
+#[tokio::test]
+async fn an_answer_is_told_apart_from_a_connection_that_fails() {
+    let client = connect(&keys(), "node-1").await.unwrap();
+    let gone = client.member_remove(7).await.unwrap_err();
+    assert_eq!((gone.code(), gone.to_string().as_str()), (Code::NotFound, "etcdserver: member not found: 7"));
+    assert!(gone.is_answer());
+    assert!(client.move_leader(1).await.unwrap_err().is_answer());
+    assert!(!client.move_leader(2).await.unwrap_err().is_answer(), "another member may know better");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_does_not_answer_is_not_waited_for() {
+    let client = connect(&keys(), "node-1").await.unwrap();
+    let late = client.member_list(false).await.unwrap_err();
+    assert!(late.code() == Code::DeadlineExceeded || matches!(late, Error::Deadline(_)), "{late}");
+    assert!(!late.is_answer() && !client.is_closed());
+    client.status().await.unwrap();
+}
+
+#[tokio::test]
+async fn only_who_is_expected_is_talked_to() {
+    let keys = keys();
+    assert!(matches!(connect(&keys, "node-2").await, Err(ConnectError::Tls(_))));
+    assert!(matches!(connect(&keys, "no name").await, Err(ConnectError::Name(_))));
+    let broken = Credentials::new(&keys.authority, &keys.certificate, "no key").unwrap_err();
+    assert!(matches!(broken, CredentialsError::Pem { part: "key", .. }), "{broken}");
+    Credentials::new("", &keys.certificate, &keys.key).unwrap_err();
+}
