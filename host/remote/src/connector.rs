@@ -41,6 +41,11 @@ pub enum ConnectError {
 pub trait Connector: Send + Sync {
     /// A client of `cluster` by what its kubeconfig Secret holds. Need not talk to the server yet.
     async fn connect(&self, cluster: &ClusterId, kubeconfig: &[u8]) -> Result<Client, ConnectError>;
+
+    /// The same with connections that can be taken over, which those of HTTP/2 cannot.
+    async fn connect_for_forwarding(&self, cluster: &ClusterId, kubeconfig: &[u8]) -> Result<Client, ConnectError> {
+        self.connect(cluster, kubeconfig).await
+    }
 }
 
 /// Over the network.
@@ -51,11 +56,25 @@ pub struct KubeconfigConnector;
 impl Connector for KubeconfigConnector {
     async fn connect(&self, _cluster: &ClusterId, kubeconfig: &[u8]) -> Result<Client, ConnectError> {
         let config = kubeconfig::read(kubeconfig).await?;
-        client(&config)
+        client(&config, Connections::Shared)
+    }
+
+    async fn connect_for_forwarding(&self, _cluster: &ClusterId, kubeconfig: &[u8]) -> Result<Client, ConnectError> {
+        let config = kubeconfig::read(kubeconfig).await?;
+        client(&config, Connections::Taken)
     }
 }
 
-fn client(config: &Config) -> Result<Client, ConnectError> {
+/// What a client makes its connections for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Connections {
+    /// One for everything.
+    Shared,
+    /// Each is taken over by its request. kube's own client would do, if it did not hold back small packets.
+    Taken,
+}
+
+fn client(config: &Config, purpose: Connections) -> Result<Client, ConnectError> {
     let unusable = |error| ConnectError::Client(Box::new(error));
     // An error means that another thread was first, with the same provider.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -78,7 +97,10 @@ fn client(config: &Config) -> Result<Client, ConnectError> {
         .http2_keep_alive_interval(Duration::from_secs(20))
         .http2_keep_alive_timeout(TIMEOUT)
         .http2_keep_alive_while_idle(true)
-        .build::<_, Body>(https.enable_all_versions().wrap_connector(http));
+        .build::<_, Body>(match purpose {
+            Connections::Shared => https.enable_all_versions().wrap_connector(http),
+            Connections::Taken => https.enable_http1().wrap_connector(http),
+        });
     let answer = tower::service_fn(move |request: http::Request<Body>| {
         let answer = connections.request(request);
         // Until the headers are here: a watch's body takes as long as it takes.

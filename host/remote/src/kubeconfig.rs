@@ -3,7 +3,9 @@
 //! It comes from a Secret of the cluster's namespace, so whoever can write there says where this process connects to and with
 //! what. Running programs, reading files and going through proxies is not theirs to decide.
 
+use base64::Engine;
 use kube::config::{AuthInfo, Cluster, Config, KubeConfigOptions, Kubeconfig};
+use serde_json::Value;
 
 /// Why a kubeconfig is not used.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +23,17 @@ pub enum KubeconfigError {
     /// It asks for something that only its writer's machine could give.
     #[error("the kubeconfig uses {0}, which is not allowed: everything has to be written in it")]
     Forbidden(&'static str),
+}
+
+/// Name of the Secret that holds the kubeconfig of a cluster.
+pub(crate) fn secret_name(cluster: &str) -> String {
+    format!("{cluster}-kubeconfig")
+}
+
+/// The kubeconfig that a Secret holds.
+pub(crate) fn of_secret(secret: &Value) -> Option<Vec<u8>> {
+    let value = secret.pointer("/data/value").and_then(Value::as_str)?;
+    base64::engine::general_purpose::STANDARD.decode(value).ok()
 }
 
 /// The configuration of a client.

@@ -6,11 +6,16 @@
 //!
 //! - [`kubeconfig`]: what a kubeconfig may say;
 //! - [`connector`]: from a kubeconfig to a client; the seam for tests and simulations;
-//! - `link`: the life of one connection.
+//! - `link`: the life of one connection;
+//! - `forward`: ports of pods, through the API server; `serving`: the certificates that they show;
+//! - [`etcd`]: the members of the cluster's etcd.
 
 pub mod connector;
+pub mod etcd;
+mod forward;
 pub mod kubeconfig;
 mod link;
+mod serving;
 
 use std::{
     collections::HashMap,
@@ -28,8 +33,13 @@ use parking_lot::Mutex;
 
 use self::{
     connector::{Connector, KubeconfigConnector},
+    etcd::{Etcd, connections::Connections},
+    forward::{Forwarder, PodPort},
     link::{Link, State},
 };
+
+pub use forward::ForwardError;
+pub(crate) use link::explain;
 
 /// Why there is no connection just now. Readers are woken when that changes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -170,6 +180,8 @@ pub struct Workload(Arc<Connected>);
 
 struct Connected {
     cache: Cache,
+    forwarder: Arc<Forwarder>,
+    etcd: Arc<Connections>,
     last_probe: Mutex<Timestamp>,
 }
 
@@ -179,7 +191,8 @@ impl Workload {
         self.0.cache.client().clone()
     }
 
-    /// Nodes are watched and wake readers; other kinds are read live, and wake nobody.
+    /// Nodes, and Pods of `kube-system` when they are listed by `tier=control-plane`, are watched and wake readers; all else is
+    /// read live, and wakes nobody.
     pub fn cache(&self) -> &Cache {
         &self.0.cache
     }
@@ -188,6 +201,19 @@ impl Workload {
     #[must_use]
     pub fn view(&self, view: &View) -> View {
         view.in_source(&self.0.cache)
+    }
+
+    /// Membership of its etcd. Wakes nobody.
+    pub fn etcd(&self) -> Etcd {
+        Etcd::new(self.clone())
+    }
+
+    /// The certificate (PEM) with which a port of a pod serves TLS, as seen through a port-forward. Nobody vouches for it.
+    ///
+    /// # Errors
+    /// When the port cannot be reached within ten seconds or does not speak TLS.
+    pub async fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, ForwardError> {
+        serving::certificate(&self.0.forwarder, PodPort { namespace, pod, port }).await
     }
 
     /// When the cluster last answered a probe.

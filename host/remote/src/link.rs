@@ -5,22 +5,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use base64::Engine;
 use capwasm_reconcile::{
     Cache, CacheError, ClusterId, Interests, Key, Kind, Source,
-    cache::{Scope, secret_kind},
+    cache::{Extent, Scope, secret_kind},
     interests::{ControllerId, Interest},
     meta,
 };
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
-use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::{
     Connected, Inner, NotConnected, Probing, Workload,
     connector::{ConnectError, Connector},
-    token,
+    etcd::connections::Connections,
+    forward::Forwarder,
+    kubeconfig, token,
 };
 
 /// Delay after the first failed attempt; doubled by each further one.
@@ -31,6 +31,10 @@ const MOST_RETRY: Duration = Duration::from_secs(10);
 const UNTIL_A_CHANGE: Duration = Duration::from_secs(60);
 /// Looks in a row (one per probe or retry) at which nobody wanted the connection before it is given up.
 const UNWANTED: u32 = 3;
+
+/// Besides Nodes, the static Pods that make up a control plane: there are few of them, and their changes are news.
+const WATCHED: Scope =
+    Scope::Only(&[Extent::whole("", "Node"), Extent::part("", "Pod", "kube-system", &[("tier", "control-plane")])]);
 
 /// One connection, up or not.
 pub(crate) struct Link {
@@ -193,7 +197,7 @@ impl Surroundings {
         let clusters = self.management.kind("cluster.x-k8s.io", "Cluster").await.map_err(unreadable)?;
         note(&clusters, name);
         let cluster = self.management.get(&clusters, namespace, name).await.map_err(unreadable)?;
-        let secret_name = format!("{name}-kubeconfig");
+        let secret_name = kubeconfig::secret_name(name);
         note(&secret_kind(), &secret_name);
         let metadata = self.management.get(&secret_kind(), namespace, &secret_name).await.map_err(unreadable)?;
         self.interests.finish(reading);
@@ -204,9 +208,7 @@ impl Surroundings {
         let version = meta::text(&*metadata.ok_or_else(missing)?, "resourceVersion").to_owned();
         let secret = self.management.get_live(&secret_kind(), namespace, &secret_name).await.map_err(unreadable)?;
         let secret = secret.ok_or_else(missing)?;
-        let value = secret.pointer("/data/value").and_then(Value::as_str);
-        let value = value.and_then(|value| base64::engine::general_purpose::STANDARD.decode(value).ok());
-        let kubeconfig = value.ok_or_else(|| {
+        let kubeconfig = kubeconfig::of_secret(&secret).ok_or_else(|| {
             Obstacle::new("KubeconfigInvalid", format!("Secret {secret_name} holds no kubeconfig under the key value"))
         })?;
         Ok(Credentials { kubeconfig, version })
@@ -216,7 +218,7 @@ impl Surroundings {
     /// is no reason to drop a connection that works.
     async fn is_outdated(&self, link: &Link, held: &mut Credentials) -> Option<Obstacle> {
         let ClusterId { namespace, name } = &link.cluster;
-        let secret = self.management.get(&secret_kind(), namespace, &format!("{name}-kubeconfig")).await;
+        let secret = self.management.get(&secret_kind(), namespace, &kubeconfig::secret_name(name)).await;
         let same = matches!(&secret, Ok(Some(secret)) if meta::text(secret, "resourceVersion") == held.version);
         if same && self.cluster_exists(link).await {
             return None;
@@ -246,15 +248,14 @@ impl Surroundings {
             }
         })?;
         self.probe(&client).await?;
+        let client = self.preferred(link, client, kubeconfig).await;
         let now = Timestamp::now();
         *link.last_probe.lock() = Some(now);
-        let cache = Cache::scoped(
-            client,
-            Source::Workload(link.cluster.clone()),
-            self.interests.clone(),
-            Scope::Only(&[("", "Node")]),
-        );
-        Ok(Workload(Arc::new(Connected { cache, last_probe: Mutex::new(now) })))
+        let cache = Cache::scoped(client, Source::Workload(link.cluster.clone()), self.interests.clone(), WATCHED);
+        let (cluster, management) = (&link.cluster, &self.management);
+        let forwarder = Arc::new(Forwarder::new(cluster.clone(), management.clone(), self.connector.clone()));
+        let etcd = Arc::new(Connections::new(cluster.clone(), management.clone(), forwarder.clone()));
+        Ok(Workload(Arc::new(Connected { cache, forwarder, etcd, last_probe: Mutex::new(now) })))
     }
 
     /// Probes until the connection has to be made anew, with why; `None` when it is not wanted any more.
@@ -275,7 +276,11 @@ impl Surroundings {
             if unwanted >= UNWANTED {
                 return None;
             }
-            match self.probe(workload.cache().client()).await {
+            let client = workload.cache().client();
+            if self.is_ready(client).await.is_err() && self.better(link, &credentials.kubeconfig).await.is_some() {
+                return Some(Obstacle::new("Connecting", "this API server is not ready, and another one is"));
+            }
+            match self.probe(client).await {
                 Ok(()) => {
                     failures = 0;
                     let now = Timestamp::now();
@@ -293,9 +298,34 @@ impl Surroundings {
         }
     }
 
+    /// A new connection, if it leads to an API server that is ready. Behind a balancer there may be several, and the one at
+    /// the other end of a connection may have lost its etcd: it accepts requests and answers none.
+    async fn better(&self, link: &Link, kubeconfig: &[u8]) -> Option<kube::Client> {
+        let client = self.connector.connect(&link.cluster, kubeconfig).await.ok()?;
+        self.is_ready(&client).await.is_ok().then_some(client)
+    }
+
+    /// The client, or another one that leads to an API server that is ready where this one does not: a balancer that takes its
+    /// servers in turn would otherwise lead from the one that was given up for a better one to the same again.
+    async fn preferred(&self, link: &Link, client: kube::Client, kubeconfig: &[u8]) -> kube::Client {
+        if self.is_ready(&client).await.is_ok() {
+            return client;
+        }
+        self.better(link, kubeconfig).await.unwrap_or(client)
+    }
+
+    /// Whether the API server says that it can serve.
+    async fn is_ready(&self, client: &kube::Client) -> Result<(), Obstacle> {
+        self.ask(client, "/readyz").await
+    }
+
     /// Whether there is an API server that takes our credentials. Being forbidden to look is an answer too.
     async fn probe(&self, client: &kube::Client) -> Result<(), Obstacle> {
-        let request = http::Request::get("/")
+        self.ask(client, "/").await
+    }
+
+    async fn ask(&self, client: &kube::Client, path: &str) -> Result<(), Obstacle> {
+        let request = http::Request::get(path)
             .body(Vec::new())
             .map_err(|error| Obstacle::new("Unreachable", error.to_string()))?;
         match tokio::time::timeout(self.probing.timeout, client.request_text(request)).await {
@@ -311,7 +341,7 @@ impl Surroundings {
 }
 
 /// The error with its causes: the outer ones say no more than that a request failed.
-fn explain(error: &dyn std::error::Error) -> String {
+pub(crate) fn explain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,0 +1,209 @@
+//! Ports of pods, through the workload cluster's API server.
+//!
+//! A port-forward takes over its connection, so none can be shared: each is HTTP/1.1 on a connection of its own, by a client
+//! that is made when the first is wanted.
+
+use std::{future::Future, io, sync::Arc, time::Duration};
+
+use capwasm_reconcile::{Cache, CacheError, ClusterId, cache::secret_kind};
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use tokio::{io::DuplexStream, sync::OnceCell};
+
+use crate::{
+    connector::{ConnectError, Connector},
+    kubeconfig,
+};
+
+/// How long the way to a port may take, and what is said there first.
+pub(crate) const DIAL: Duration = Duration::from_secs(10);
+
+/// Why a port of a pod was not reached, or did not do what was expected of it.
+#[derive(Debug, thiserror::Error)]
+pub enum ForwardError {
+    /// The kubeconfig cannot be read just now.
+    #[error("unable to read the kubeconfig of {cluster}")]
+    Kubeconfig {
+        /// Of which cluster.
+        cluster: ClusterId,
+        /// Why; none when it is not there.
+        #[source]
+        source: Option<CacheError>,
+    },
+    /// No client can be made of the kubeconfig.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The API server refused, or cannot be reached.
+    #[error("the API server does not forward port {port} of pod {pod}")]
+    Refused {
+        /// The pod.
+        pod: String,
+        /// The port.
+        port: u16,
+        /// Why.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// Nothing listens there, or the pod's node cannot be reached: the API server's own words.
+    #[error("port {port} of pod {pod} cannot be reached: {message}")]
+    Unreachable {
+        /// The pod.
+        pod: String,
+        /// The port.
+        port: u16,
+        /// What the API server says.
+        message: String,
+    },
+    /// What listens there does not speak TLS, or breaks off.
+    #[error("the TLS handshake with port {port} of pod {pod} failed")]
+    Tls {
+        /// The pod.
+        pod: String,
+        /// The port.
+        port: u16,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It took too long.
+    #[error("port {port} of pod {pod} did not answer within {DIAL:?}")]
+    Timeout {
+        /// The pod.
+        pod: String,
+        /// The port.
+        port: u16,
+    },
+}
+
+/// Makes port-forwards to one cluster.
+pub(crate) struct Forwarder {
+    cluster: ClusterId,
+    management: Cache,
+    connector: Arc<dyn Connector>,
+    client: OnceCell<kube::Client>,
+}
+
+/// A port of a pod.
+#[derive(Clone, Copy)]
+pub(crate) struct PodPort<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) pod: &'a str,
+    pub(crate) port: u16,
+}
+
+impl PodPort<'_> {
+    fn name(&self) -> String {
+        format!("{}/{}", self.namespace, self.pod)
+    }
+
+    pub(crate) fn tls_error(&self, source: io::Error) -> ForwardError {
+        ForwardError::Tls { pod: self.name(), port: self.port, source }
+    }
+}
+
+impl Forwarder {
+    pub(crate) fn new(cluster: ClusterId, management: Cache, connector: Arc<dyn Connector>) -> Self {
+        Self { cluster, management, connector, client: OnceCell::new() }
+    }
+
+    async fn client(&self) -> Result<&kube::Client, ForwardError> {
+        self.client
+            .get_or_try_init(|| async {
+                let ClusterId { namespace, name } = &self.cluster;
+                let unreadable = |source| ForwardError::Kubeconfig { cluster: self.cluster.clone(), source };
+                let secret = kubeconfig::secret_name(name);
+                let secret = self.management.get_live(&secret_kind(), namespace, &secret).await;
+                let secret = secret.map_err(|error| unreadable(Some(error)))?;
+                let kubeconfig = secret.as_ref().and_then(kubeconfig::of_secret).ok_or_else(|| unreadable(None))?;
+                Ok(self.connector.connect_for_forwarding(&self.cluster, &kubeconfig).await?)
+            })
+            .await
+    }
+
+    /// Connects to a port and does what `first` does with the stream: a handshake, whose failure the API server may explain
+    /// better than whoever sees the stream end.
+    pub(crate) async fn reach<T, D, F>(&self, at: PodPort<'_>, first: F) -> Result<T, ForwardError>
+    where
+        F: FnOnce(DuplexStream) -> D,
+        D: Future<Output = Result<T, ForwardError>>,
+    {
+        let timeout = || ForwardError::Timeout { pod: at.name(), port: at.port };
+        let reached = tokio::time::timeout(DIAL, async {
+            let pods: Api<Pod> = Api::namespaced(self.client().await?.clone(), at.namespace);
+            let refused = |source| ForwardError::Refused { pod: at.name(), port: at.port, source: Box::new(source) };
+            let mut forward = pods.portforward(at.pod, &[at.port]).await.map_err(refused)?;
+            // The one port that was asked for is there to be taken, once.
+            let unreachable = |message: String| ForwardError::Unreachable {
+                pod: at.name(),
+                port: at.port,
+                message: steady(&message),
+            };
+            let stream = forward.take_stream(at.port).ok_or_else(|| unreachable("no stream came of it".to_owned()))?;
+            let error: BoxFuture<'_, String> = match forward.take_error(at.port) {
+                Some(error) => Box::pin(async move {
+                    match error.await {
+                        Some(message) => message,
+                        None => std::future::pending().await,
+                    }
+                }),
+                None => Box::pin(std::future::pending()),
+            };
+            tokio::select! {
+                biased;
+                message = error => Err(unreachable(message)),
+                done = first(stream) => done,
+            }
+        });
+        reached.await.unwrap_or_else(|_| Err(timeout()))
+    }
+}
+
+/// Most of what an API server says that is passed on.
+const LONGEST: usize = 500;
+
+/// A message that says the same as long as the same is wrong: without the ports that the other side dials from, which are others
+/// each time, and of limited length.
+fn steady(message: &str) -> String {
+    let mut text = String::new();
+    let mut parts = message.split("->").peekable();
+    while let Some(part) = parts.next() {
+        let dialled = part.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        match dialled {
+            Some((address, _)) if parts.peek().is_some() => text.push_str(address),
+            _ => text.push_str(part),
+        }
+        if parts.peek().is_some() {
+            text.push_str("->");
+        }
+    }
+    if text.chars().count() > LONGEST {
+        text = text.chars().take(LONGEST).chain("...".chars()).collect();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_about_the_same_are_the_same_and_short() {
+        for (said, kept) in [
+            (
+                "dial tcp4 127.0.0.1:2379: connect: connection refused",
+                "dial tcp4 127.0.0.1:2379: connect: connection refused",
+            ),
+            (
+                "read tcp 127.0.0.1:41234->127.0.0.1:2379: reset, then: a->b",
+                "read tcp 127.0.0.1->127.0.0.1:2379: reset, then: a->b",
+            ),
+            ("[::1]:9->[::1]:2379", "[::1]->[::1]:2379"),
+            ("->", "->"),
+            ("", ""),
+        ] {
+            assert_eq!(steady(said), kept);
+        }
+        assert_eq!(steady(&"\u{fc}".repeat(10_000)).chars().count(), LONGEST + 3);
+    }
+}

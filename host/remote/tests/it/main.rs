@@ -1,0 +1,9 @@
+//! Between real servers: a management server without a socket, workload servers over TLS.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod connections;
+#[path = "../../../sim/tests/support/mod.rs"]
+mod engine;
+mod etcd;
+mod simulated_engine;
+mod support;
