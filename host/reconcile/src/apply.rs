@@ -4,6 +4,7 @@
 //! failure stops the rest; status; events; the released finalizers, only when all went well. Nothing is sent where
 //! nothing differs. What was written is handed back, so that the key waits until its caches show it.
 
+mod born;
 pub(crate) mod diff;
 mod events;
 mod operation;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+pub(crate) use self::born::BornWith;
 use self::{events::Recorder, operation::Writer, sent::SentIntents};
 use crate::{
     cache::{Cache, Mark, Written},
@@ -66,6 +68,8 @@ pub struct Applied {
     pub conflict: bool,
     /// The own object could not be written, for another reason than a conflict.
     pub failure: Option<OperationError>,
+    /// There is a status that was not written, because it may wait.
+    pub held: bool,
 }
 
 impl Applied {
@@ -82,6 +86,7 @@ pub struct Executor {
     metrics: Arc<Metrics>,
     recorder: Recorder,
     sent: SentIntents,
+    born_with: BornWith,
 }
 
 impl Executor {
@@ -89,11 +94,12 @@ impl Executor {
     /// the background.
     pub fn new(management: Cache, workloads: Arc<dyn Workloads>, metrics: Arc<Metrics>) -> Self {
         let recorder = Recorder::start(management.requests().clone(), metrics.clone());
-        Self { management, workloads, metrics, recorder, sent: SentIntents::default() }
+        Self { management, workloads, metrics, recorder, sent: SentIntents::default(), born_with: BornWith::default() }
     }
 
-    /// Writes what differs between `observed`, which is the object of `key`, and the plan, in the name of `controller`.
-    pub async fn apply(&self, controller: &str, key: &Key, observed: &Value, plan: &Plan) -> Applied {
+    /// Writes what differs between `observed`, which is the object of `key`, and the plan, in the name of `controller`. With
+    /// `hold`, the status is left as it is, unless an operation fails.
+    pub async fn apply(&self, controller: &str, key: &Key, observed: &Value, plan: &Plan, hold: bool) -> Applied {
         let mut applied = Applied::default();
         for event in &plan.events {
             self.recorder.record(controller, observed, event.clone());
@@ -113,7 +119,8 @@ impl Executor {
             None => plan.desired.as_ref(),
         };
         let status = desired.and_then(|desired| diff::status_patch(observed, desired, &live));
-        if let Some(patch) = status
+        applied.held = hold && status.is_some() && applied.failed_operation().is_none();
+        if let Some(patch) = status.filter(|_| !applied.held)
             && !self.write_own(&writer, key, Some("status"), &patch, &mut live, &mut applied).await
         {
             return applied;
@@ -124,6 +131,11 @@ impl Executor {
             self.write_own(&writer, key, None, &patch, &mut live, &mut applied).await;
         }
         applied
+    }
+
+    /// What objects of each kind are created with.
+    pub(crate) fn born_with(&self) -> &BornWith {
+        &self.born_with
     }
 
     /// Records an event outside a plan: for passes that came to none.
@@ -176,12 +188,18 @@ impl Executor {
         }
     }
 
+    /// Neighbours that set conditions of one object are one request.
     async fn run_operations(&self, controller: &str, observed: &Value, plan: &Plan, applied: &mut Applied) {
-        for operation in &plan.operations {
+        for operations in
+            plan.operations.chunk_by(|one, next| one.place == next.place && operation::is_one_write(one, next))
+        {
+            let Some(operation) = operations.first() else { continue };
             let result = match self.cache_of(&operation.place).await {
                 Ok(cache) => {
                     let writer = self.writer(controller, &cache);
-                    writer.run(observed, &operation.action, &mut applied.written).await
+                    writer
+                        .run(observed, operations.iter().map(|operation| &operation.action), &mut applied.written)
+                        .await
                 }
                 Err(unavailable) => Err(OperationError {
                     kind: ErrorKind::Unavailable,
@@ -190,7 +208,7 @@ impl Executor {
                 }),
             };
             let failed = result.is_err();
-            applied.results.push((operation.key.clone(), result));
+            applied.results.extend(operations.iter().map(|operation| (operation.key.clone(), result.clone())));
             if failed {
                 return;
             }
@@ -216,7 +234,7 @@ impl Executor {
     }
 
     fn writer<'a>(&'a self, controller: &'a str, cache: &'a Cache) -> Writer<'a> {
-        Writer { controller, cache, metrics: &self.metrics, sent: &self.sent }
+        Writer { controller, cache, metrics: &self.metrics, sent: &self.sent, born_with: &self.born_with }
     }
 }
 

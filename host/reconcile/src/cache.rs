@@ -9,6 +9,7 @@
 
 mod discovery;
 mod request;
+mod scope;
 mod store;
 mod watch;
 
@@ -20,8 +21,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::discovery::{crd_kind, event_kind, node_kind, secret_kind};
 pub(crate) use self::request::Requests;
+pub use self::scope::{Extent, Part, Scope};
 use self::{
     discovery::Discovery,
+    scope::Coverage,
     store::Store,
     watch::{Progress, Watch},
 };
@@ -84,6 +87,7 @@ impl CacheError {
         match self {
             Self::Discover { source, .. } | Self::Read { source, .. } => match &**source {
                 kube::Error::Api(status) => status.code == 429 || status.code >= 500,
+                kube::Error::BuildRequest(_) => false,
                 _ => true,
             },
             Self::NotSynced { .. } => true,
@@ -121,15 +125,6 @@ pub(crate) struct Known {
     pub(crate) uid: Arc<str>,
     pub(crate) version: u64,
     pub(crate) deleting: bool,
-}
-
-/// What is cached at all.
-#[derive(Clone, Copy, Debug)]
-pub enum Scope {
-    /// Every kind that is read.
-    Everything,
-    /// These kinds (group, kind) only; others are read live, and a read of them wakes nobody.
-    Only(&'static [(&'static str, &'static str)]),
 }
 
 /// The objects of one API server. Cheap to clone; the watches end with the last clone.
@@ -200,12 +195,19 @@ impl Cache {
         self.0.discovery.find(group, Some(version), kind).await
     }
 
-    /// Whether reads of this kind are answered from a watch.
+    /// Whether all reads of this kind are answered from a watch.
     pub fn watches(&self, kind: &Kind) -> bool {
-        match self.0.scope {
-            Scope::Everything => true,
-            Scope::Only(kinds) => kinds.iter().any(|(group, name)| kind.is(group, name)),
-        }
+        matches!(self.0.scope.of(kind), Coverage::Whole)
+    }
+
+    /// Whether such a list is answered from a watch, whose changes wake its readers.
+    pub(crate) fn answers(&self, kind: &Kind, namespace: Option<&str>, selector: &Selector) -> bool {
+        self.0.scope.of(kind).answers(namespace, selector)
+    }
+
+    /// Whether an object of that namespace may be among those that are watched.
+    pub(crate) fn may_hold(&self, kind: &Kind, namespace: &str) -> bool {
+        self.0.scope.of(kind).may_hold(namespace)
     }
 
     /// Whether cached objects of this kind are metadata only.
@@ -224,12 +226,12 @@ impl Cache {
         watches.values().map(|watch| watch.store().size()).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Starts watching the kind, without waiting for it.
+    /// Starts watching the kind, or what the scope has of it, without waiting for it.
     pub fn start(&self, kind: &Kind) {
         self.watch(kind);
     }
 
-    /// Starts watching the kind and waits until its first list is here.
+    /// Starts watching the kind, or what the scope has of it, and waits until its first list is here.
     ///
     /// # Errors
     /// When that takes too long.
@@ -237,19 +239,26 @@ impl Cache {
         self.synced_store(kind).await.map(drop)
     }
 
-    /// An object; live when the kind is not cached.
+    /// An object; live when the kind is not cached. Of a kind that is cached in part, an object that the watch does not
+    /// show is read live, and reading it starts no watch.
     ///
     /// # Errors
     /// When the cache cannot be filled in time, or the live read fails.
     pub async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Arc<Value>>, CacheError> {
-        if !self.watches(kind) {
-            return Ok(self.get_live(kind, namespace, name).await?.map(Arc::new));
-        }
-        let entry = self.synced_store(kind).await?.get(scope_of(kind, namespace), name);
+        let entry = match self.0.scope.of(kind) {
+            Coverage::Whole => self.synced_store(kind).await?.get(scope_of(kind, namespace), name),
+            Coverage::Part(_) | Coverage::Nothing => {
+                let watch = self.0.watches.read().get(kind).cloned();
+                let Some(held) = watch.and_then(|watch| watch.store().get(scope_of(kind, namespace), name)) else {
+                    return Ok(self.get_live(kind, namespace, name).await?.map(Arc::new));
+                };
+                Some(held)
+            }
+        };
         entry.map(|entry| entry.object()).transpose().map_err(CacheError::Decode)
     }
 
-    /// Objects in the order of namespace and name; live when the kind is not cached.
+    /// Objects in the order of namespace and name; live when what is asked for is not cached.
     ///
     /// # Errors
     /// When the cache cannot be filled in time, or the live read fails.
@@ -260,7 +269,7 @@ impl Cache {
         selector: &Selector,
     ) -> Result<Vec<Arc<Value>>, CacheError> {
         let namespace = namespace.filter(|namespace| kind.namespaced && !namespace.is_empty());
-        if !self.watches(kind) {
+        if !self.answers(kind, namespace, selector) {
             return self.list_live(kind, namespace, selector).await;
         }
         let entries = self.synced_store(kind).await?.list(namespace, selector);
@@ -304,6 +313,12 @@ impl Cache {
     pub async fn caught_up(&self, written: &[Written]) {
         for one in written {
             let Some(watch) = self.0.watches.read().get(&one.kind).cloned() else { continue };
+            if matches!(self.0.scope.of(&one.kind), Coverage::Part(_))
+                && watch.store().get(scope_of(&one.kind, &one.namespace), &one.name).is_none()
+            {
+                // It need not be one of those that are watched.
+                continue;
+            }
             let mut waiting = match &one.mark {
                 Mark::Version(version) => watch.store().reached(*version),
                 Mark::Gone(uid) => watch.store().gone(scope_of(&one.kind, &one.namespace), &one.name, uid),
@@ -369,7 +384,11 @@ impl Cache {
         let mut watches = self.0.watches.write();
         let start = || {
             let store = Arc::new(Store::new(self.0.source.clone(), kind.clone(), self.0.interests.clone()));
-            Arc::new(Watch::start(self.client().clone(), store, self.0.shutdown.child_token()))
+            let part = match self.0.scope.of(kind) {
+                Coverage::Part(part) => Some(part),
+                Coverage::Whole | Coverage::Nothing => None,
+            };
+            Arc::new(Watch::start(self.client().clone(), store, part, self.0.shutdown.child_token()))
         };
         watches.entry(kind.clone()).or_insert_with(start).clone()
     }

@@ -53,6 +53,9 @@ impl Marks<'_> {
     }
 }
 
+/// JSON pointers to what of an object was read.
+pub type Parts = &'static [&'static str];
+
 /// One read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Interest {
@@ -66,6 +69,19 @@ pub enum Interest {
         namespace: Arc<str>,
         /// The name.
         name: Arc<str>,
+    },
+    /// Parts of an object, there or not.
+    Part {
+        /// The API server.
+        source: Source,
+        /// The kind.
+        kind: Kind,
+        /// The namespace; empty for cluster-scoped kinds.
+        namespace: Arc<str>,
+        /// The name.
+        name: Arc<str>,
+        /// What of it.
+        parts: Parts,
     },
     /// A list.
     Listing {
@@ -121,8 +137,12 @@ struct Readers {
     /// Controllers of the kind itself.
     subscribers: Vec<ControllerId>,
     objects: HashMap<Arc<str>, HashMap<Arc<str>, HashSet<u32>>>,
+    /// By namespace and name.
+    parts: HashMap<Id, HashMap<Parts, HashSet<u32>>>,
     listings: HashMap<Anchor, HashMap<Listing, HashSet<u32>>>,
 }
+
+type Id = (Arc<str>, Arc<str>);
 
 type Listing = (Option<Arc<str>>, Selector);
 
@@ -215,22 +235,34 @@ impl Interests {
         self.state.lock().forget(controller, key);
     }
 
-    /// An object appeared (no old marks), changed, or went (no new marks).
+    /// An object appeared (no old marks), changed, or went (no new marks). `differs` says whether any of these parts did; it is
+    /// asked only when somebody reads parts of this object.
     pub fn changed(
         &self,
         source: &Source,
         kind: &Kind,
-        namespace: &str,
-        name: &str,
+        (namespace, name): (&str, &str),
         old: Option<Marks<'_>>,
         new: Option<Marks<'_>>,
+        differs: impl Fn(Parts) -> bool,
     ) {
+        let id = (Arc::from(namespace), Arc::from(name));
+        let read: Vec<Parts> = {
+            let state = self.state.lock();
+            let Some(readers) = state.kinds.get(&(source.clone(), kind.clone())) else { return };
+            readers.parts.get(&id).into_iter().flat_map(HashMap::keys).copied().collect()
+        };
+        // Outside of the lock, as it parses. Whoever comes meanwhile sees the new state.
+        let changed: Vec<Parts> = read.into_iter().filter(|parts| differs(parts)).collect();
         let (subscribers, woken) = {
             let state = self.state.lock();
             let Some(readers) = state.kinds.get(&(source.clone(), kind.clone())) else { return };
             let subscribers: Vec<_> =
                 readers.subscribers.iter().filter_map(|id| state.sinks.get(id).cloned()).collect();
-            (subscribers, state.resolve(&readers.affected(namespace, name, old, new)))
+            let mut affected = readers.affected(namespace, name, old, new);
+            let by_parts = readers.parts.get(&id);
+            affected.extend(changed.iter().filter_map(|parts| by_parts?.get(parts)).flatten());
+            (subscribers, state.resolve(&affected))
         };
         if !subscribers.is_empty() {
             let key = Key::new(kind, namespace, name);
@@ -283,6 +315,12 @@ impl State {
                 names.entry(name.clone()).or_default().insert(reading.reader);
                 Anchor::All
             }
+            Interest::Part { source, kind, namespace, name, parts } => {
+                let readers = self.kinds.entry((source.clone(), kind.clone())).or_default();
+                let by_parts = readers.parts.entry((namespace.clone(), name.clone())).or_default();
+                by_parts.entry(*parts).or_default().insert(reading.reader);
+                Anchor::All
+            }
             Interest::Listing { source, kind, namespace, selector } => {
                 let readers = self.kinds.entry((source.clone(), kind.clone())).or_default();
                 let anchor = readers.anchor(namespace.as_ref(), selector);
@@ -321,6 +359,16 @@ impl State {
                 }
                 self.drop_kind_if_unread(source, kind);
             }
+            Interest::Part { source, kind, namespace, name, parts } => {
+                let Some(readers) = self.kinds.get_mut(&(source.clone(), kind.clone())) else { return };
+                let object = (namespace.clone(), name.clone());
+                let Some(by_parts) = readers.parts.get_mut(&object) else { return };
+                remove_from(by_parts, parts, id);
+                if by_parts.is_empty() {
+                    readers.parts.remove(&object);
+                }
+                self.drop_kind_if_unread(source, kind);
+            }
             Interest::Listing { source, kind, namespace, selector } => {
                 let Some(readers) = self.kinds.get_mut(&(source.clone(), kind.clone())) else { return };
                 let Some(listings) = readers.listings.get_mut(anchor) else { return };
@@ -352,7 +400,7 @@ impl State {
 
 impl Readers {
     fn is_empty(&self) -> bool {
-        self.subscribers.is_empty() && self.objects.is_empty() && self.listings.is_empty()
+        self.subscribers.is_empty() && self.objects.is_empty() && self.parts.is_empty() && self.listings.is_empty()
     }
 
     /// The owner, or that exact label which the fewest other listings share.

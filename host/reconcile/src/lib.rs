@@ -18,6 +18,7 @@
 pub mod apply;
 pub mod cache;
 pub mod exclusion;
+pub mod hold;
 pub mod interests;
 pub mod kind;
 pub mod manager;

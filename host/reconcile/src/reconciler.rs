@@ -24,6 +24,11 @@ pub trait Reconciler: Send + Sync + 'static {
         None
     }
 
+    /// The finalizers that it puts on every object of its kind before it acts on it. What a plan creates is born with them.
+    fn finalizers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Decides what should be. Called again after each change of the object or of anything that was read.
     ///
     /// # Errors

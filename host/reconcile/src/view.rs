@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     cache::{Cache, CacheError},
-    interests::{Interest, Interests, Reading, Token},
+    interests::{Interest, Interests, Parts, Reading, Token},
     kind::{Kind, split_api_version},
     selector::Selector,
 };
@@ -69,6 +69,30 @@ impl View {
         self.cache.get(kind, namespace, name).await
     }
 
+    /// The same, but the key is woken only when one of these parts (JSON pointers) changes, or the object comes or goes. The rest of
+    /// what is handed back may have changed without anybody being told.
+    ///
+    /// # Errors
+    /// When the cache cannot be filled in time.
+    pub async fn get_part(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+        parts: Parts,
+    ) -> Result<Option<Arc<Value>>, CacheError> {
+        if self.cache.may_hold(kind, namespace) {
+            self.remember(Interest::Part {
+                source: self.cache.source().clone(),
+                kind: kind.clone(),
+                namespace: if kind.namespaced { namespace.into() } else { "".into() },
+                name: name.into(),
+                parts,
+            });
+        }
+        self.cache.get(kind, namespace, name).await
+    }
+
     /// Objects from the cache, in the order of namespace and name.
     ///
     /// # Errors
@@ -81,7 +105,7 @@ impl View {
     ) -> Result<Vec<Arc<Value>>, CacheError> {
         // As the cache takes it: a namespace means nothing to cluster-scoped kinds, and an empty one means all.
         let namespace = namespace.filter(|namespace| kind.namespaced && !namespace.is_empty());
-        if self.cache.watches(kind) {
+        if self.cache.answers(kind, namespace, selector) {
             self.remember(Interest::Listing {
                 source: self.cache.source().clone(),
                 kind: kind.clone(),
@@ -98,8 +122,8 @@ impl View {
     /// # Errors
     /// When the server cannot be asked.
     pub async fn get_live(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Value>, CacheError> {
+        self.remember_object(kind, namespace, name);
         if self.cache.watches(kind) {
-            self.remember_object(kind, namespace, name);
             // Started first, so that no change after the read goes unseen.
             self.cache.synced(kind).await?;
         }
@@ -117,7 +141,7 @@ impl View {
     }
 
     fn remember_object(&self, kind: &Kind, namespace: &str, name: &str) {
-        if self.cache.watches(kind) {
+        if self.cache.may_hold(kind, namespace) {
             self.remember(Interest::Object {
                 source: self.cache.source().clone(),
                 kind: kind.clone(),

@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use serde_json::{Value, json};
 
-use super::{CREATED_FOR, diff, sent::SentIntents, written};
+use super::{BornWith, CREATED_FOR, diff, sent::SentIntents, written};
 use crate::{
     cache::{Cache, Mark, Written},
     kind::{Key, Kind, Source},
     meta,
     metrics::{Metrics, WriteLabels},
-    plan::{Action, ErrorKind, OperationError, Propagation, Target},
+    plan::{Action, ErrorKind, Operation, OperationError, Propagation, Target},
 };
 
 /// How often setting a condition on another's object is tried against concurrent writers.
@@ -22,16 +22,26 @@ pub(super) struct Writer<'a> {
     pub(super) cache: &'a Cache,
     pub(super) metrics: &'a Metrics,
     pub(super) sent: &'a SentIntents,
+    pub(super) born_with: &'a BornWith,
+}
+
+/// Whether both set conditions of the same object.
+pub(super) fn is_one_write(one: &Operation, next: &Operation) -> bool {
+    match (&one.action, &next.action) {
+        (Action::SetCondition { target, .. }, Action::SetCondition { target: other, .. }) => target == other,
+        _ => false,
+    }
 }
 
 impl Writer<'_> {
-    /// Carries out one action for the object `owner`, and adds what it wrote to `done`.
-    pub(super) async fn run(
+    /// Carries out one action, or several that are one write, for the object `owner`, and adds what it wrote to `done`.
+    pub(super) async fn run<'p>(
         &self,
         owner: &Value,
-        action: &Action,
+        mut actions: impl Iterator<Item = &'p Action>,
         done: &mut Vec<Written>,
     ) -> Result<(), OperationError> {
+        let Some(action) = actions.next() else { return Ok(()) };
         match action {
             Action::Create(object) => self.create(owner, object, done).await,
             Action::Apply { object, manager, force } => self.apply(object, manager, *force, done).await,
@@ -41,7 +51,14 @@ impl Writer<'_> {
             Action::Delete { target, uid, propagation } => {
                 self.delete(target, uid.as_deref(), *propagation, done).await
             }
-            Action::SetCondition { target, condition } => self.set_condition(target, condition, done).await,
+            Action::SetCondition { target, condition } => {
+                let more = actions.filter_map(|action| match action {
+                    Action::SetCondition { condition, .. } => Some(condition),
+                    _ => None,
+                });
+                let conditions: Vec<&Value> = std::iter::once(condition).chain(more).collect();
+                self.set_conditions(target, &conditions, done).await
+            }
             Action::Evict { target, grace_period } => self.evict(target, *grace_period).await,
         }
     }
@@ -71,6 +88,9 @@ impl Writer<'_> {
         let mut object = object.clone();
         if meta::owner_references(&object).is_empty() {
             object["metadata"]["annotations"][CREATED_FOR] = json!(meta::text(owner, "uid"));
+        }
+        if *self.cache.source() == Source::Management {
+            self.born_with.add_to(&kind, &mut object);
         }
         let key = Key::of(&kind, &object);
         let answer = self.cache.requests().create(&kind, &key.namespace, &object).await;
@@ -218,10 +238,10 @@ impl Writer<'_> {
         }
     }
 
-    async fn set_condition(
+    async fn set_conditions(
         &self,
         target: &Target,
-        condition: &Value,
+        wanted: &[&Value],
         done: &mut Vec<Written>,
     ) -> Result<(), OperationError> {
         let key = self.key_of(target).await?;
@@ -239,7 +259,9 @@ impl Writer<'_> {
                 });
             };
             let held = live.pointer("/status/conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            let conditions = diff::with_condition(held, condition, &Timestamp::now().strftime("%FT%TZ").to_string());
+            let now = Timestamp::now().strftime("%FT%TZ").to_string();
+            let with = |held: Vec<Value>, condition: &&Value| diff::with_condition(&held, condition, &now);
+            let conditions = wanted.iter().fold(held.to_vec(), with);
             if conditions == held {
                 return Ok(());
             }

@@ -32,8 +32,12 @@ impl Requests {
 
     /// The object, or `None` when it is not there.
     pub(crate) async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Value>, kube::Error> {
+        // References in objects hold what their writers like; no object can have such a name.
+        if !is_segment(name) || !(namespace.is_empty() || is_segment(namespace)) {
+            return Ok(None);
+        }
         let request =
-            collection(kind, namespace).get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+            collection(kind, namespace)?.get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
         match self.send(request).await {
             Ok(mut object) => {
                 complete(kind, &mut object);
@@ -52,7 +56,7 @@ impl Requests {
         }
         let mut objects = Vec::new();
         loop {
-            let request = collection(kind, namespace).list(&parameters).map_err(kube::Error::BuildRequest)?;
+            let request = collection(kind, namespace)?.list(&parameters).map_err(kube::Error::BuildRequest)?;
             let mut page = self.send(request).await?;
             let token = page.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or_default().to_owned();
             if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
@@ -71,7 +75,7 @@ impl Requests {
     pub(crate) async fn create(&self, kind: &Kind, namespace: &str, object: &Value) -> Result<Value, kube::Error> {
         let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
         let request =
-            collection(kind, namespace).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
+            collection(kind, namespace)?.create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
         self.send(request).await
     }
 
@@ -84,8 +88,8 @@ impl Requests {
         object: &Value,
     ) -> Result<Value, kube::Error> {
         let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
-        let request = collection(kind, namespace)
-            .create_subresource(subresource, name, &PostParams::default(), body)
+        let request = collection(kind, namespace)?
+            .create_subresource(subresource, segment(name)?, &PostParams::default(), body)
             .map_err(kube::Error::BuildRequest)?;
         self.send(request).await
     }
@@ -99,7 +103,8 @@ impl Requests {
         patch: &Value,
     ) -> Result<Value, kube::Error> {
         let (collection, parameters, patch) =
-            (collection(kind, namespace), PatchParams::default(), Patch::Merge(patch));
+            (collection(kind, namespace)?, PatchParams::default(), Patch::Merge(patch));
+        let name = segment(name)?;
         let request = match subresource {
             Some(subresource) => collection.patch_subresource(subresource, name, &parameters, &patch),
             None => collection.patch(name, &parameters, &patch),
@@ -118,8 +123,8 @@ impl Requests {
     ) -> Result<Value, kube::Error> {
         let mut parameters = PatchParams::apply(manager);
         parameters.force = force;
-        let request = collection(kind, namespace)
-            .patch(name, &parameters, &Patch::Apply(object))
+        let request = collection(kind, namespace)?
+            .patch(segment(name)?, &parameters, &Patch::Apply(object))
             .map_err(kube::Error::BuildRequest)?;
         self.send(request).await
     }
@@ -140,13 +145,32 @@ impl Requests {
         name: &str,
         parameters: &DeleteParams,
     ) -> Result<Value, kube::Error> {
-        let request = collection(kind, namespace).delete(name, parameters).map_err(kube::Error::BuildRequest)?;
+        let request =
+            collection(kind, namespace)?.delete(segment(name)?, parameters).map_err(kube::Error::BuildRequest)?;
         self.send(request).await
     }
 }
 
-fn collection(kind: &Kind, namespace: &str) -> Request {
-    Request::new(kind.path(namespace, None))
+fn collection(kind: &Kind, namespace: &str) -> Result<Request, kube::Error> {
+    if !namespace.is_empty() {
+        segment(namespace)?;
+    }
+    Ok(Request::new(kind.path(namespace, None)))
+}
+
+/// Names and namespaces become parts of a path as they are.
+fn segment(name: &str) -> Result<&str, kube::Error> {
+    if is_segment(name) {
+        return Ok(name);
+    }
+    let problem = format!("{name:?} cannot be the name of an object");
+    Err(kube::Error::BuildRequest(kube::core::request::Error::Validation(problem)))
+}
+
+/// Whether a name is one part of a path, and nothing more.
+fn is_segment(name: &str) -> bool {
+    !matches!(name, "" | "." | "..")
+        && !name.chars().any(|c| matches!(c, '/' | '?' | '#' | '%' | '\\') || c.is_whitespace() || c.is_control())
 }
 
 /// Lists of built-in kinds leave apiVersion and kind out of their items; managedFields interest nobody here.
@@ -156,6 +180,21 @@ pub(super) fn complete(kind: &Kind, object: &mut Value) {
         fields.insert("kind".to_owned(), Value::String(kind.kind.to_string()));
         if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_leads_to_one_object_and_nowhere_else() {
+        for name in ["a", "system:node:n", "x.y-z", "n@1"] {
+            assert!(is_segment(name), "{name:?}");
+        }
+        for name in ["", ".", "..", "a/b", "a?watch=true", "a#b", "%2e%2e", "a\\b", "a b", "a\nb"] {
+            assert!(!is_segment(name) && segment(name).is_err(), "{name:?}");
         }
     }
 }

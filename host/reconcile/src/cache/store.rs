@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::request::complete;
 use crate::{
-    interests::{Interests, Marks},
+    interests::{Interests, Marks, Parts},
     kind::{Kind, Source},
     selector::{Label, Selector},
 };
@@ -45,6 +45,15 @@ impl Entry {
         let object = Arc::new(serde_json::from_slice(&self.encoded)?);
         *parsed = Arc::downgrade(&object);
         Ok(object)
+    }
+
+    /// Whether any of these parts is another in `old`. What cannot be parsed differs.
+    fn differs(&self, old: &Self, parts: Parts) -> bool {
+        let replaced = old.uid != self.uid;
+        match (old.object(), self.object()) {
+            (Ok(old), Ok(new)) => replaced || parts.iter().any(|pointer| old.pointer(pointer) != new.pointer(pointer)),
+            _ => true,
+        }
     }
 
     fn marks(&self) -> Marks<'_> {
@@ -217,10 +226,10 @@ impl Store {
         self.interests.changed(
             &self.source,
             &self.kind,
-            &id.0,
-            &id.1,
+            (&id.0, &id.1),
             old.as_deref().map(Entry::marks),
             Some(entry.marks()),
+            |parts| old.as_deref().is_none_or(|old| entry.differs(old, parts)),
         );
         if let Some(old) = old
             && old.uid != entry.uid
@@ -233,7 +242,7 @@ impl Store {
     fn remove(&self, id: &Id) {
         let removed = self.data.write().remove(id);
         if let Some(entry) = removed {
-            self.interests.changed(&self.source, &self.kind, &id.0, &id.1, Some(entry.marks()), None);
+            self.interests.changed(&self.source, &self.kind, (&id.0, &id.1), Some(entry.marks()), None, |_| true);
             self.removed(&entry.uid);
         }
     }

@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Mark,
+    Mark, Part,
     store::{Listing, Store},
 };
 use crate::kind::Kind;
@@ -64,26 +64,33 @@ struct Shared {
 }
 
 impl Watch {
-    pub(super) fn start(client: kube::Client, store: Arc<Store>, shutdown: CancellationToken) -> Self {
+    pub(super) fn start(
+        client: kube::Client,
+        store: Arc<Store>,
+        part: Option<Part>,
+        shutdown: CancellationToken,
+    ) -> Self {
         let (sender, progress) = watch::channel(Progress::Waiting);
         let shared = Arc::new(Shared::default());
         let (task_store, task_shared) = (store.clone(), shared.clone());
         tokio::spawn(async move {
             let resource = task_store.kind().api_resource();
+            let labels = part.map(|part| part.selector().to_string()).unwrap_or_default();
             let follow = async {
                 if metadata_only(task_store.kind()) {
-                    let api = Api::<PartialObjectMeta>::all_with(client, &resource);
+                    let api: Api<PartialObjectMeta> = api(client, part, &resource);
                     follow(
                         api,
                         |object| serde_json::to_value(object).unwrap_or_default(),
+                        &labels,
                         &task_store,
                         &task_shared,
                         &sender,
                     )
                     .await;
                 } else {
-                    let api = Api::<Watched>::all_with(client, &resource);
-                    follow(api, |object| object.object, &task_store, &task_shared, &sender).await;
+                    let api: Api<Watched> = api(client, part, &resource);
+                    follow(api, |object| object.object, &labels, &task_store, &task_shared, &sender).await;
                 }
             };
             // `None` means shut down; following never ends by itself.
@@ -134,9 +141,20 @@ enum Begin {
     Pages,
 }
 
+fn api<K>(client: kube::Client, part: Option<Part>, resource: &ApiResource) -> Api<K>
+where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+{
+    match part {
+        Some(part) => Api::namespaced_with(client, part.namespace, resource),
+        None => Api::all_with(client, resource),
+    }
+}
+
 async fn follow<K>(
     api: Api<K>,
     value: fn(K) -> Value,
+    labels: &str,
     store: &Store,
     shared: &Shared,
     progress: &watch::Sender<Progress>,
@@ -146,9 +164,11 @@ async fn follow<K>(
     let mut begin = Begin::Streaming;
     let mut unserved = LEAST_UNSERVED;
     loop {
+        let config = watcher::Config::default();
+        let config = if labels.is_empty() { config } else { config.labels(labels) };
         let config = match begin {
-            Begin::Streaming => watcher::Config::default().streaming_lists(),
-            Begin::Pages => watcher::Config::default(),
+            Begin::Streaming => config.streaming_lists(),
+            Begin::Pages => config,
         };
         let floor = *shared.floor.lock();
         let begun = Instant::now();
@@ -322,7 +342,7 @@ mod tests {
     async fn a_list_is_not_begun_anew_by_everybody_who_asks_for_it() {
         let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
         let store = Arc::new(Store::new(Source::Management, kind, Interests::new()));
-        let watch = Watch::start(slow_server(), store.clone(), CancellationToken::new());
+        let watch = Watch::start(slow_server(), store.clone(), None, CancellationToken::new());
         assert_eq!(watch.synced().await, Progress::Synced);
         let deadline = Instant::now() + Duration::from_secs(10);
         while store.reached(7).is_some() {

@@ -63,7 +63,14 @@ impl World {
 
     fn change(&self, name: &str, old: Option<&[Label]>, new: Option<&[Label]>) -> Vec<String> {
         let marks = |labels| Marks { labels, owners: &[] };
-        self.interests.changed(&Source::Management, &self.machine, "ns", name, old.map(marks), new.map(marks));
+        self.interests.changed(
+            &Source::Management,
+            &self.machine,
+            ("ns", name),
+            old.map(marks),
+            new.map(marks),
+            |parts| parts.contains(&"/spec"),
+        );
         self.sink.take()
     }
 }
@@ -117,6 +124,27 @@ fn a_pass_replaces_what_the_pass_before_read() {
 }
 
 #[test]
+fn who_read_parts_is_woken_by_these_alone() {
+    let world = World::new();
+    let part = |parts| Interest::Part {
+        source: Source::Management,
+        kind: world.machine.clone(),
+        namespace: "ns".into(),
+        name: "m".into(),
+        parts,
+    };
+    world.pass("spec", [part(&["/metadata/uid", "/spec"])]);
+    world.pass("status", [part(&["/status"])]);
+    world.pass("whole", [part(&["/status"]), world.object("m")]);
+    assert_eq!(world.change("m", Some(&[]), Some(&[])), ["spec", "whole"], "only the spec differs");
+    assert_eq!(world.change("other", None, Some(&[])), Vec::<String>::new());
+    for reader in ["spec", "status", "whole"] {
+        world.pass(reader, []);
+    }
+    assert!(world.interests.state.lock().kinds.is_empty(), "nothing is left behind");
+}
+
+#[test]
 fn owners_tokens_and_subscribers_are_woken_too() {
     let world = World::new();
     let selector = Selector::owned_by("u1");
@@ -126,7 +154,7 @@ fn owners_tokens_and_subscribers_are_woken_too() {
     world.pass("owner", [owned, Interest::Token(token.clone())]);
     let owners = [Arc::from("u1")];
     let marks = Marks { labels: &[], owners: &owners };
-    world.interests.changed(&source, &kind, "ns", "m", Some(marks), None);
+    world.interests.changed(&source, &kind, ("ns", "m"), Some(marks), None, |_| true);
     assert_eq!(world.sink.take(), ["owner"]);
     assert!(world.interests.has_readers(&token));
     world.interests.fire(&token);

@@ -18,8 +18,10 @@ use super::{Claim, Scheduler, Shared};
 use crate::{
     apply::Applied,
     cache::{Cache, CacheError, Written},
+    hold,
     interests::ControllerId,
     kind::{ClusterId, Key, Kind, Source},
+    meta,
     metrics::{ControllerLabel, QueueLabels, ResultLabels},
     plan::{ErrorKind, Event, Plan, Results, Verdict},
     queue::{Outcome, Run},
@@ -40,6 +42,8 @@ pub(super) struct Controller {
     slots: Arc<Semaphore>,
     /// Results of operations, until the key's next pass takes them.
     results: Mutex<HashMap<Key, Results>>,
+    /// Since when there is a status that was not written, because it may wait.
+    held: Mutex<HashMap<Key, Instant>>,
     passes: TaskTracker,
     stopping: CancellationToken,
 }
@@ -61,6 +65,7 @@ impl Controller {
         let name = reconciler.name().to_owned();
         let scheduler = Arc::new(Scheduler::new(&name, shared.options.rates, &shared.metrics));
         let id = shared.interests.register(scheduler.clone());
+        shared.executor.born_with().set(&kind, reconciler.finalizers());
         let label = ControllerLabel { controller: name.clone() };
         shared.metrics.limit.get_or_create(&label).set(i64::try_from(concurrency).unwrap_or(i64::MAX));
         let controller = Arc::new(Self {
@@ -72,6 +77,7 @@ impl Controller {
             scheduler,
             slots: Arc::new(Semaphore::new(concurrency)),
             results: Mutex::default(),
+            held: Mutex::default(),
             passes: TaskTracker::new(),
             stopping: shared.stopping.child_token(),
         });
@@ -85,6 +91,7 @@ impl Controller {
     }
 
     pub(super) fn replace(&self, reconciler: Arc<dyn Reconciler>) {
+        self.shared.executor.born_with().set(&self.kind, reconciler.finalizers());
         *self.reconciler.write() = reconciler;
     }
 
@@ -95,6 +102,7 @@ impl Controller {
     }
 
     pub(super) async fn stop(&self) {
+        self.shared.executor.born_with().set(&self.kind, Vec::new());
         self.stopping.cancel();
         self.passes.close();
         self.passes.wait().await;
@@ -166,6 +174,7 @@ impl Controller {
         let Some(error) = error else {
             self.shared.interests.forget(self.id, key);
             self.results.lock().remove(key);
+            self.held.lock().remove(key);
             return self.scheduler.done(key, Outcome::Forget);
         };
         tracing::debug!(controller = self.name, %key, %error, "object cannot be read");
@@ -195,7 +204,7 @@ impl Controller {
                 plan.wake_after = plan.wake_after.into_iter().chain(view.look_again()).min();
                 // Only a completed pass has read all that its decision depends on.
                 self.shared.interests.finish(reading);
-                let applied = self.shared.executor.apply(&self.name, key, &object, &plan).await;
+                let applied = self.apply(key, &object, &mut plan).await;
                 Ended::Plan(Box::new((plan, applied)))
             }
             Ok(Err(error)) => Ended::Failed(error),
@@ -206,6 +215,20 @@ impl Controller {
         }
         active.dec();
         ended
+    }
+
+    /// Writes the plan, but for a status that may still wait; then the key runs again when its time is over.
+    async fn apply(&self, key: &Key, object: &Value, plan: &mut Plan) -> Applied {
+        let since = self.held.lock().get(key).copied();
+        let left = hold::remaining(plan, meta::is_deleting(object), since, Instant::now());
+        let applied = self.shared.executor.apply(&self.name, key, object, plan, left.is_some()).await;
+        if applied.held {
+            self.held.lock().entry(key.clone()).or_insert_with(Instant::now);
+            plan.wake_after = plan.wake_after.into_iter().chain(left).min();
+        } else if !applied.conflict && applied.failure.is_none() {
+            self.held.lock().remove(key);
+        }
+        applied
     }
 
     /// Waits for the caches, and says when the key runs next.

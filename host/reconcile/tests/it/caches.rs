@@ -1,6 +1,18 @@
 //! What caches hold, and how they are asked.
 
-use capwasm_reconcile::{CacheError, Kind, Selector, View, cache::secret_kind};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use capwasm_reconcile::{
+    Cache, CacheError, ClusterId, Key, Kind, Selector, Source, View,
+    cache::{Extent, Mark, Scope, Written, secret_kind},
+    interests::Wake,
+};
 use serde_json::json;
 
 use crate::support::{World, config_kind, until};
@@ -86,4 +98,86 @@ async fn servers_without_streaming_lists_are_listed_in_pages() {
     assert_eq!(count().await, 1);
     world.add_config("after", json!({})).await;
     until("the watch delivers", || async { count().await == 2 }).await;
+}
+
+/// A part of a kind is watched when it is listed, and that list alone comes from the watch and wakes its reader.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_part_of_a_kind_is_watched_once_it_is_listed() {
+    let world = World::start().await;
+    const PART: Scope = Scope::Only(&[Extent::part("", "ConfigMap", "default", &[("tier", "a")])]);
+    let source = Source::Workload(ClusterId::new("default", "c"));
+    let cache = Cache::scoped(world.client.clone(), source, world.interests.clone(), PART);
+    let (woken, kind) = (Arc::new(AtomicUsize::new(0)), config_kind());
+    let reader = world.interests.register(Arc::new(Count(woken.clone())));
+    let reading = world.interests.begin(reader, &Key::new(&kind, "default", "reader"));
+    let view = View::new(&cache, &world.interests, reading);
+    world.add_config("in", json!({"labels": {"tier": "a"}})).await;
+    world.add_config("out", json!({})).await;
+
+    assert!(view.get(&kind, "default", "in").await.unwrap().is_some());
+    assert_eq!(view.list(&kind, Some("default"), &Selector::everything()).await.unwrap().len(), 2);
+    assert_eq!(cache.watch_count(), 0, "nothing but the list of the part starts its watch");
+    let tier = Selector::parse("tier=a").unwrap();
+    assert_eq!(view.list(&kind, Some("default"), &tier).await.unwrap().len(), 1);
+    assert_eq!((cache.watch_count(), cache.size().0), (1, 1), "only the part is held");
+
+    let seen = woken.load(Ordering::SeqCst);
+    world.add_config("in-2", json!({"labels": {"tier": "a"}})).await;
+    until("the reader of the part is woken", || async { woken.load(Ordering::SeqCst) > seen }).await;
+    assert_eq!(cache.list(&kind, Some("default"), &tier).await.unwrap().len(), 2);
+    let seen = woken.load(Ordering::SeqCst);
+    world.add_config("out-2", json!({})).await;
+    assert_eq!(cache.list(&kind, Some("default"), &Selector::everything()).await.unwrap().len(), 4, "read live");
+    world.try_send("DELETE", "/api/v1/namespaces/default/configmaps/in", None).await.unwrap();
+    until("its deletion wakes too", || async { woken.load(Ordering::SeqCst) > seen }).await;
+    assert!(view.get(&kind, "default", "in").await.unwrap().is_none());
+    let written = |name: &str| Written {
+        source: cache.source().clone(),
+        kind: kind.clone(),
+        namespace: "default".to_owned(),
+        name: name.to_owned(),
+        mark: Mark::Version(u64::MAX),
+    };
+    let not_in_the_part = [written("out")];
+    tokio::time::timeout(Duration::from_secs(5), cache.caught_up(&not_in_the_part)).await.expect("is not waited for");
+}
+
+struct Count(Arc<AtomicUsize>);
+
+impl Wake for Count {
+    fn wake(&self, _: &Key) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Who read a part of an object is woken when that part changes, or the object comes or goes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_of_a_part_sleep_through_other_changes() {
+    let world = World::start().await;
+    let (woken, kind) = (Arc::new(AtomicUsize::new(0)), world.widget.clone());
+    let reader = world.interests.register(Arc::new(Count(woken.clone())));
+    let reading = world.interests.begin(reader, &Key::new(&config_kind(), "default", "reader"));
+    let view = View::new(&world.cache, &world.interests, reading);
+    assert!(view.get_part(&kind, "default", "w", &["/spec/a"]).await.unwrap().is_none());
+    world.add_widget("w", json!({})).await;
+    until("it has come", || async { woken.load(Ordering::SeqCst) == 1 }).await;
+    world.patch_widget("w", json!({"spec": {"b": 1}, "metadata": {"labels": {"a": "b"}}})).await;
+    world.patch_widget("w", json!({"spec": {"a": 1}})).await;
+    until("the part has changed", || async { woken.load(Ordering::SeqCst) > 1 }).await;
+    assert_eq!(woken.load(Ordering::SeqCst), 2);
+    world.try_send("DELETE", &crate::support::widgets(Some("w")), None).await.unwrap();
+    until("it is gone", || async { woken.load(Ordering::SeqCst) == 3 }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_name_leads_nowhere() {
+    let world = World::start().await;
+    world.add_config("there", json!({})).await;
+    let kind = config_kind();
+    for name in ["there?x=y", "../configmaps/there", "there#", "..", "%2e%2e/secrets/s"] {
+        assert!(world.cache.get_live(&kind, "default", name).await.unwrap().is_none(), "{name}");
+        assert!(world.cache.get_live(&kind, name, "there").await.unwrap().is_none(), "{name} as a namespace");
+    }
+    let listed = world.cache.list_live(&kind, Some("default/configmaps/there?"), &Selector::everything()).await;
+    assert!(listed.is_err_and(|error| !error.is_unavailable()), "a list of no namespace is refused");
 }

@@ -168,3 +168,59 @@ async fn repeated_events_are_one_event_with_a_count() {
     let broken = events.iter().find(|event| event["reason"] == "Broken").unwrap();
     assert_eq!((&broken["type"], &broken["involvedObject"]["name"]), (&json!("Warning"), &json!("w")));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neighbouring_conditions_of_one_object_are_one_write() {
+    let world = World::start().await;
+    world.add_widget("other", json!({})).await;
+    let (closure, told) = once(|object| {
+        let target = Target {
+            api_version: "test.capwasm.dev/v1".to_owned(),
+            kind: "Widget".to_owned(),
+            namespace: "default".to_owned(),
+            name: "other".to_owned(),
+        };
+        let set = |name: &str| {
+            let condition = json!({"type": name, "status": "True", "reason": "R", "message": ""});
+            Operation::management(name, Action::SetCondition { target: target.clone(), condition })
+        };
+        let operations = if object["metadata"]["name"] == "w" { vec![set("A"), set("B"), set("C")] } else { vec![] };
+        Plan { operations, ..Plan::default() }
+    });
+    world.add(closure, 1);
+    world.add_widget("w", json!({})).await;
+    until("results", || async {
+        told.lock().unwrap().iter().any(|results| results.len() == 3) || {
+            world.patch_widget("w", json!({"spec": {"again": true}})).await;
+            false
+        }
+    })
+    .await;
+    let conditions = world.get_widget("other").await.unwrap()["status"]["conditions"].clone();
+    assert_eq!(conditions.as_array().unwrap().len(), 3);
+    assert_eq!(world.tap.writes().iter().filter(|write| write.ends_with("other/status")).count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_plan_creates_is_born_with_the_finalizers_of_its_reconciler() {
+    let world = World::start().await;
+    let (closure, _) = once(|object| {
+        let child = json!({"apiVersion": "test.capwasm.dev/v1", "kind": "Widget", "metadata": {"name": "child", "namespace": "default",
+            "ownerReferences": [meta::reference_to(object, true)]}});
+        let parent = object["metadata"]["name"] == "w";
+        Plan {
+            operations: if parent { vec![Operation::management("c", Action::Create(child))] } else { vec![] },
+            ..Plan::default()
+        }
+    });
+    world.add(closure.with_finalizers(&["test.capwasm.dev/born"]), 1);
+    world.add_widget("w", json!({})).await;
+    until("the child is there", || async { world.get_widget("child").await.is_some() }).await;
+    let child = world.get_widget("child").await.unwrap();
+    assert_eq!(child["metadata"]["finalizers"], json!(["test.capwasm.dev/born"]));
+    assert_eq!(
+        world.get_widget("w").await.unwrap()["metadata"].get("finalizers"),
+        None,
+        "its own are the reconciler's to add"
+    );
+}

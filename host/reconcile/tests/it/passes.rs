@@ -456,3 +456,38 @@ async fn a_workload_cluster_that_is_lost_after_a_write_does_not_block_the_key() 
     world.patch_widget("w", json!({"metadata": {"labels": {"a": "b"}}})).await;
     until("the pass after the loss", || async { writer.passes("w") > 1 }).await;
 }
+
+/// A status that is no news waits for the next that is; on its own it is written after a moment, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_status_without_news_waits_and_is_written_once() {
+    let world = World::start().await;
+    let closure = Closure::new(|pass| {
+        let mut desired = (*pass.object).clone();
+        let step = desired["spec"]["step"].as_u64().unwrap_or(0);
+        desired["status"]["step"] = json!(step);
+        let status_may_wait = step < 3;
+        Box::pin(async move { Ok(Plan { status_may_wait, ..Plan::desire(desired) }) })
+    });
+    let reconciler = closure.clone();
+    world.add(closure, 1);
+    for name in ["quick", "slow"] {
+        world.add_widget(name, json!({})).await;
+        until("a first pass", || async { reconciler.passes(name) > 0 }).await;
+    }
+    let started = std::time::Instant::now();
+    for step in 1..=3 {
+        let passes = reconciler.passes("quick");
+        world.patch_widget("quick", json!({"spec": {"step": step}})).await;
+        until("a pass", || async { reconciler.passes("quick") > passes }).await;
+    }
+    until("the news are written", || async { world.get_widget("quick").await.unwrap()["status"]["step"] == 3 }).await;
+    let took = started.elapsed();
+    until("what waits is written too", || async { world.get_widget("slow").await.unwrap()["status"]["step"] == 0 })
+        .await;
+    let writes =
+        |name: &str| world.tap.writes().iter().filter(|write| write.ends_with(&format!("{name}/status"))).count();
+    assert_eq!(writes("slow"), 1);
+    // On a machine that is too busy the steps may take longer than a status waits.
+    let most = if took < capwasm_reconcile::hold::LONGEST / 2 { 1 } else { 4 };
+    assert!(writes("quick") <= most, "{} writes in {took:?}", writes("quick"));
+}

@@ -208,16 +208,27 @@ type Group = dyn Fn(&Value) -> Option<String> + Send + Sync;
 pub struct Closure {
     reconcile: Arc<Function>,
     group: Arc<Group>,
+    finalizers: Vec<String>,
     passes: Arc<Mutex<HashMap<String, usize>>>,
 }
 
 impl Closure {
     pub fn new(reconcile: impl for<'a> Fn(&'a Pass<'_>) -> Answer<'a> + Send + Sync + 'static) -> Self {
-        Self { reconcile: Arc::new(reconcile), group: Arc::new(|_| None), passes: Arc::default() }
+        Self {
+            reconcile: Arc::new(reconcile),
+            group: Arc::new(|_| None),
+            finalizers: Vec::new(),
+            passes: Arc::default(),
+        }
     }
 
     pub fn grouped(mut self, group: impl Fn(&Value) -> Option<String> + Send + Sync + 'static) -> Self {
         self.group = Arc::new(group);
+        self
+    }
+
+    pub fn with_finalizers(mut self, finalizers: &[&str]) -> Self {
+        self.finalizers = finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect();
         self
     }
 
@@ -234,6 +245,10 @@ impl Reconciler for Closure {
 
     fn exclusion(&self, object: &Value) -> Option<String> {
         (self.group)(object)
+    }
+
+    fn finalizers(&self) -> Vec<String> {
+        self.finalizers.clone()
     }
 
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
