@@ -1,4 +1,5 @@
-//! The CRDs that a provider brings: labelled by the host, installed only where nobody else's are.
+//! The CRDs that a provider brings: labelled by the host, installed only where nobody else's are, with the versions that the
+//! API server can serve.
 
 use capwasm_api::descriptor::Descriptor;
 use capwasm_api::json;
@@ -11,6 +12,66 @@ pub const PROVIDER: &str = "capwasm.dev/provider";
 const DIGEST: &str = "capwasm.dev/crd-digest";
 /// Contract versions, newest first.
 const CONTRACTS: [&str; 2] = ["v1beta2", "v1beta1"];
+
+/// Which of a CRD's versions can be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serving {
+    /// All: the API server converts with this process's converters.
+    All,
+    /// Only the stored one: nobody could convert.
+    Stored,
+}
+
+/// A CRD as it is installed. One that says itself how it is converted, or serves one version only, stays as it is.
+pub fn served(crd: &Value, serving: Serving) -> Value {
+    let mut crd = crd.clone();
+    let several = served_versions(&crd).count() > 1;
+    if !several || json::text(&crd, "/spec/conversion/strategy").is_some() {
+        return crd;
+    }
+    match serving {
+        Serving::All => {
+            let service = json!({"namespace": "capwasm-system", "name": "capwasm", "path": "/convert"});
+            let webhook = json!({"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]});
+            json::set(&mut crd, &["spec", "conversion"], json!({"strategy": "Webhook", "webhook": webhook}));
+        }
+        Serving::Stored => {
+            for version in versions_mut(&mut crd).into_iter().flatten() {
+                version["served"] = version["storage"].clone();
+            }
+        }
+    }
+    crd
+}
+
+/// The `spec` to patch an installed CRD with: versions that it has or serves already, it keeps.
+pub fn widened(wanted: &Value, live: &Value) -> Value {
+    let mut widened = wanted.clone();
+    let Some(versions) = versions_mut(&mut widened) else { return json!(wanted.get("spec")) };
+    for kept in json::items(live, "/spec/versions") {
+        match versions.iter_mut().find(|version| version["name"] == kept["name"]) {
+            Some(version) if kept["served"] == true => version["served"] = true.into(),
+            Some(_) => {}
+            None => {
+                let mut kept = kept.clone();
+                kept["storage"] = false.into();
+                versions.push(kept);
+            }
+        }
+    }
+    json!(widened.get("spec"))
+}
+
+fn versions_mut(crd: &mut Value) -> Option<&mut Vec<Value>> {
+    crd.pointer_mut("/spec/versions")?.as_array_mut()
+}
+
+fn served_versions(crd: &Value) -> impl Iterator<Item = &str> {
+    json::items(crd, "/spec/versions")
+        .iter()
+        .filter(|version| json::flag(version, "/served") == Some(true))
+        .filter_map(|version| json::text(version, "/name"))
+}
 
 /// What is to be done about one CRD.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,9 +88,10 @@ pub enum Step {
     Foreign(String),
 }
 
-/// Every CRD of a provider with the host's labels on it.
-pub fn of_provider(descriptor: &Descriptor) -> Vec<Value> {
-    descriptor.kinds.iter().map(|kind| labelled(&kind.crd, &descriptor.name)).collect()
+/// Every CRD of a provider as it is installed, with the host's labels on it.
+pub fn of_provider(descriptor: &Descriptor, serving: Serving) -> Vec<Value> {
+    let labelled = |crd| labelled(&served(crd, serving), &descriptor.name);
+    descriptor.kinds.iter().map(|kind| labelled(&kind.crd)).collect()
 }
 
 /// Decides about one CRD.
@@ -49,7 +111,7 @@ pub fn decide(wanted: &Value, live: Option<&Value>) -> Step {
     if json::annotation(live, DIGEST) != json::annotation(wanted, DIGEST) {
         return Step::Patch(json!({
             "metadata": {"labels": wanted.pointer("/metadata/labels"), "annotations": wanted.pointer("/metadata/annotations")},
-            "spec": wanted.get("spec"),
+            "spec": widened(wanted, live),
         }));
     }
     let established = capwasm_api::conditions::is_true(live, "Established");
@@ -63,12 +125,7 @@ fn labelled(crd: &Value, provider: &str) -> Value {
     let digest = Sha256::digest(crd.get("spec").map(Value::to_string).unwrap_or_default());
     let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let told = CONTRACTS.iter().any(|contract| json::label(&crd, &format!("cluster.x-k8s.io/{contract}")).is_some());
-    let versions: Vec<&str> = json::items(&crd, "/spec/versions")
-        .iter()
-        .filter(|version| json::flag(version, "/served") == Some(true))
-        .filter_map(|version| json::text(version, "/name"))
-        .collect();
-    let versions = versions.join("_");
+    let versions = served_versions(&crd).collect::<Vec<_>>().join("_");
     let labels = json::map(&mut crd, &["metadata", "labels"]);
     labels.insert(PROVIDER.into(), provider.into());
     if !told {
@@ -97,6 +154,40 @@ mod tests {
         assert_eq!(crd()["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"], "v1beta2_v1beta1");
         let own = labelled(&json!({"metadata": {"labels": {"cluster.x-k8s.io/v1beta1": "v1"}}, "spec": {}}), "p");
         assert_eq!(own["metadata"]["labels"], json!({"cluster.x-k8s.io/v1beta1": "v1", PROVIDER: "p"}));
+    }
+
+    fn several() -> Value {
+        let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage});
+        json!({"metadata": {"name": "as.b.c"}, "spec": {"versions": [version("v1beta2", true), version("v1beta1", false)]}})
+    }
+
+    #[test]
+    fn several_versions_are_served_where_they_can_be_converted_only() {
+        let all = served(&several(), Serving::All);
+        assert_eq!(all["spec"]["conversion"]["strategy"], "Webhook");
+        assert_eq!(served_versions(&all).collect::<Vec<_>>(), ["v1beta2", "v1beta1"]);
+        let stored = served(&several(), Serving::Stored);
+        assert_eq!(stored["spec"].get("conversion"), None);
+        assert_eq!(served_versions(&stored).collect::<Vec<_>>(), ["v1beta2"]);
+        let mut same = several();
+        same["spec"]["conversion"] = json!({"strategy": "None"});
+        let mut one = several();
+        one["spec"]["versions"][1]["served"] = false.into();
+        for crd in [same, one] {
+            assert_eq!((served(&crd, Serving::All), served(&crd, Serving::Stored)), (crd.clone(), crd));
+        }
+    }
+
+    #[test]
+    fn what_an_installed_definition_serves_is_never_narrowed() {
+        let wanted = served(&several(), Serving::Stored);
+        let mut live = several();
+        live["spec"]["versions"][0] = json!({"name": "v1alpha4", "served": false, "storage": true});
+        let spec = json!({"spec": widened(&wanted, &live)});
+        assert_eq!(served_versions(&spec).collect::<Vec<_>>(), ["v1beta2", "v1beta1"]);
+        let storage = |version: &Value| version["storage"].as_bool().unwrap();
+        let kept: Vec<bool> = json::items(&spec, "/spec/versions").iter().map(storage).collect();
+        assert_eq!(kept, [true, false, false], "one version is stored; the old one stays known");
     }
 
     #[test]

@@ -11,6 +11,8 @@ use serde_json::Value;
 pub struct Belongings<'a> {
     /// The Machine that owns it; only for machines and bootstrap configurations.
     pub machine: Option<&'a Value>,
+    /// The MachinePool that owns it, or its Machine; only for machines, pools and bootstrap configurations.
+    pub pool: Option<&'a Value>,
     /// The Cluster that it belongs to.
     pub cluster: Option<&'a Value>,
     /// Whether an owner reference of the kind that the role asks for is there.
@@ -64,9 +66,18 @@ pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Be
     let Some(cluster) = belongings.cluster else {
         return Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there");
     };
-    if matches!(role, Role::InfrastructureMachine | Role::Bootstrap) {
-        if belongings.machine.is_none() {
-            return Decision::Waiting("WaitingForMachine", "the Machine that owns it is not there");
+    if matches!(role, Role::InfrastructureMachine | Role::InfrastructureMachinePool | Role::Bootstrap) {
+        match role {
+            Role::InfrastructureMachine if belongings.machine.is_none() => {
+                return Decision::Waiting("WaitingForMachine", "the Machine that owns it is not there");
+            }
+            Role::InfrastructureMachinePool if belongings.pool.is_none() => {
+                return Decision::Waiting("WaitingForMachinePool", "the MachinePool that owns it is not there");
+            }
+            Role::Bootstrap if belongings.machine.or(belongings.pool).is_none() => {
+                return Decision::Waiting("WaitingForMachine", "the Machine or MachinePool that owns it is not there");
+            }
+            _ => {}
         }
         if json::flag(cluster, "/status/initialization/infrastructureProvisioned") != Some(true) {
             return Decision::Waiting(
@@ -80,12 +91,27 @@ pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Be
     }
     let provisioned = json::flag(object, "/status/initialization/provisioned") == Some(true)
         || json::flag(object, "/status/ready") == Some(true);
-    let has_data =
-        belongings.machine.is_some_and(|machine| json::text(machine, "/spec/bootstrap/dataSecretName").is_some());
-    if role == Role::InfrastructureMachine && !has_data && !provisioned {
-        return Decision::Waiting("WaitingForBootstrapData", "the Machine has no bootstrap data");
+    if belongings.data_secret().is_none() && !provisioned {
+        match role {
+            Role::InfrastructureMachine => {
+                return Decision::Waiting("WaitingForBootstrapData", "the Machine has no bootstrap data");
+            }
+            Role::InfrastructureMachinePool => {
+                return Decision::Waiting("WaitingForBootstrapData", "the MachinePool has no bootstrap data");
+            }
+            _ => {}
+        }
     }
     Decision::Provision
+}
+
+impl Belongings<'_> {
+    /// Name of the Secret with bootstrap data: the Machine's, or the pool's, which its Machines share.
+    pub fn data_secret(&self) -> Option<&str> {
+        let of_machine = self.machine.and_then(|machine| json::text(machine, "/spec/bootstrap/dataSecretName"));
+        let of_pool = || json::text(self.pool?, "/spec/template/spec/bootstrap/dataSecretName");
+        of_machine.or_else(of_pool)
+    }
 }
 
 /// Stops everything for one object.
@@ -124,7 +150,7 @@ mod tests {
             json!({"spec": {"paused": true}, "status": {"initialization": {"infrastructureProvisioned": true}}});
         let with_data = json!({"spec": {"bootstrap": {"dataSecretName": "s"}}});
         let without_data = json!({"spec": {"bootstrap": {}}});
-        let owned = |cluster, machine| Belongings { machine, cluster, owned: true };
+        let owned = |cluster, machine| Belongings { machine, cluster, owned: true, ..Belongings::default() };
         let (ic, im, bs, cp) =
             (Role::InfrastructureCluster, Role::InfrastructureMachine, Role::Bootstrap, Role::ControlPlane);
         let rows = [
@@ -259,7 +285,7 @@ mod tests {
         let mut infra = object(true, false, false);
         infra["metadata"]["annotations"] = json!({MANAGED_BY: "somebody"});
         let cluster = json!({});
-        let belongings = Belongings { machine: None, cluster: Some(&cluster), owned: true };
+        let belongings = Belongings { cluster: Some(&cluster), owned: true, ..Belongings::default() };
         assert_eq!(decide(Role::InfrastructureCluster, &[OURS.to_owned()], &infra, &belongings), Decision::Ignore);
     }
 
@@ -267,8 +293,91 @@ mod tests {
     fn a_kind_without_finalizers_is_provisioned_and_left_when_deleted() {
         let cluster = json!({"status": {"initialization": {"infrastructureProvisioned": true}}});
         let machine = json!({});
-        let belongings = Belongings { machine: Some(&machine), cluster: Some(&cluster), owned: true };
+        let belongings =
+            Belongings { machine: Some(&machine), cluster: Some(&cluster), owned: true, ..Belongings::default() };
         assert_eq!(decide(Role::Bootstrap, &[], &object(false, false, false), &belongings), Decision::Provision);
         assert_eq!(decide(Role::Bootstrap, &[], &object(false, true, false), &belongings), Decision::Leave);
+    }
+
+    /// Pools stand behind the same gates as machines, with the MachinePool in the Machine's place.
+    #[test]
+    fn pools_wait_for_their_machine_pool_the_cluster_and_bootstrap_data() {
+        let ready = json!({"status": {"initialization": {"infrastructureProvisioned": true}}});
+        let with_data = json!({"spec": {"template": {"spec": {"bootstrap": {"dataSecretName": "s"}}}}});
+        let without = json!({"spec": {"template": {"spec": {"bootstrap": {}}}}});
+        let shared = json!({"spec": {"bootstrap": {"dataSecretName": ""}}});
+        let unready = json!({});
+        let of = |cluster, machine, pool| Belongings { machine, pool, cluster, owned: true };
+        let held = || object(true, false, false);
+        let mut provisioned = held();
+        provisioned["status"] = json!({"initialization": {"provisioned": true}});
+        let (pool, machine, bootstrap) =
+            (Role::InfrastructureMachinePool, Role::InfrastructureMachine, Role::Bootstrap);
+        let waiting = |reason, message| Decision::Waiting(reason, message);
+        let rows = [
+            ("no owner", pool, held(), Belongings::default(), Decision::Ignore),
+            (
+                "owner not there",
+                pool,
+                held(),
+                of(Some(&ready), None, None),
+                waiting("WaitingForMachinePool", "the MachinePool that owns it is not there"),
+            ),
+            (
+                "infrastructure not ready",
+                pool,
+                held(),
+                of(Some(&unready), None, Some(&with_data)),
+                waiting("WaitingForClusterInfrastructureReady", "the Cluster's infrastructure is not provisioned"),
+            ),
+            (
+                "finalizer first",
+                pool,
+                object(false, false, false),
+                of(Some(&ready), None, Some(&with_data)),
+                Decision::Finalize,
+            ),
+            (
+                "no data",
+                pool,
+                held(),
+                of(Some(&ready), None, Some(&without)),
+                waiting("WaitingForBootstrapData", "the MachinePool has no bootstrap data"),
+            ),
+            ("data is there", pool, held(), of(Some(&ready), None, Some(&with_data)), Decision::Provision),
+            ("a pool that stands", pool, provisioned, of(Some(&ready), None, Some(&without)), Decision::Provision),
+            ("deletion", pool, object(true, true, false), Belongings::default(), Decision::Deprovision),
+            (
+                "a machine of a pool has the pool's data",
+                machine,
+                held(),
+                of(Some(&ready), Some(&shared), Some(&with_data)),
+                Decision::Provision,
+            ),
+            (
+                "a machine of a pool without data waits",
+                machine,
+                held(),
+                of(Some(&ready), Some(&shared), Some(&without)),
+                waiting("WaitingForBootstrapData", "the Machine has no bootstrap data"),
+            ),
+            (
+                "a configuration may belong to a pool",
+                bootstrap,
+                held(),
+                of(Some(&ready), None, Some(&without)),
+                Decision::Provision,
+            ),
+            (
+                "a configuration whose owner is not there waits",
+                bootstrap,
+                held(),
+                of(Some(&ready), None, None),
+                waiting("WaitingForMachine", "the Machine or MachinePool that owns it is not there"),
+            ),
+        ];
+        for (name, role, object, belongings, expected) in rows {
+            assert_eq!(decide(role, &[OURS.to_owned()], &object, &belongings), expected, "{name}");
+        }
     }
 }

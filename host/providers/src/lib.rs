@@ -9,7 +9,9 @@
 //! The guest sees the object, its facts and what it was granted; the host keeps owner, pause, finalizer, readiness and
 //! the shape of the Cluster API contract. Core does not know that any of this exists.
 
+mod conversion;
 mod crd;
+mod etcd;
 mod gate;
 mod generation;
 mod loader;
@@ -20,5 +22,6 @@ mod schema;
 pub mod wasm_provider;
 mod write_back;
 
-pub use crd::of_provider as crds;
+pub use conversion::{Conversions, NotConverted};
+pub use crd::{PROVIDER as PROVIDER_LABEL, Serving, of_provider as crds, served, widened};
 pub use loader::{Loader, ProviderFiles};

@@ -24,7 +24,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 pub use self::files::ProviderFiles;
-use crate::crd::{self, Step};
+use crate::conversion::Conversions;
+use crate::crd::{self, Serving, Step};
 use crate::generation::Generation;
 use crate::reads::chain;
 use crate::reconciler::ProviderReconciler;
@@ -36,6 +37,7 @@ pub struct Loader {
     manager: Manager,
     remote: Remote,
     files: ProviderFiles,
+    conversions: Option<Arc<Conversions>>,
     /// By name of the WasmProvider.
     providers: Mutex<HashMap<String, Loaded>>,
 }
@@ -70,9 +72,16 @@ enum Progress {
 }
 
 impl Loader {
-    /// Loads from `files` and starts controllers in `manager`.
-    pub fn new(runtime: Arc<Runtime>, manager: Manager, remote: Remote, files: ProviderFiles) -> Self {
-        Self { runtime, manager, remote, files, providers: Mutex::default() }
+    /// Loads from `files` and starts controllers in `manager`. Its CRDs serve several versions only where
+    /// the API server asks `conversions`, which what is loaded is added to.
+    pub fn new(
+        runtime: Arc<Runtime>,
+        manager: Manager,
+        remote: Remote,
+        files: ProviderFiles,
+        conversions: Option<Arc<Conversions>>,
+    ) -> Self {
+        Self { runtime, manager, remote, files, conversions, providers: Mutex::default() }
     }
 
     async fn progress(&self, pass: &Pass<'_>) -> Result<Progress, ReconcileError> {
@@ -97,8 +106,9 @@ impl Loader {
             return Ok(Progress::Refused(Refusal { reason: "MissingGrants", message, missing }));
         }
         let crds = pass.view.kind_at("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
+        let serving = if self.conversions.is_some() { Serving::All } else { Serving::Stored };
         let (mut operations, mut installed, mut waits) = (Vec::new(), Vec::new(), false);
-        for wanted in crd::of_provider(descriptor) {
+        for wanted in crd::of_provider(descriptor, serving) {
             let crd_name = json::name(&wanted).to_owned();
             let live = pass.view.get_live(&crds, "", &crd_name).await?;
             match crd::decide(&wanted, live.as_ref()) {
@@ -116,6 +126,10 @@ impl Loader {
                 Step::Installed => installed.extend(live),
                 Step::Foreign(why) => return refused("CRDConflict", why),
             }
+        }
+        // None of its CRDs is somebody else's. One that is installed in a moment can be read in its other versions from then on.
+        if let Some(conversions) = &self.conversions {
+            conversions.offer(&provider);
         }
         if waits || !operations.is_empty() {
             return Ok(Progress::Installing(operations));
@@ -197,11 +211,17 @@ impl Loader {
                 }
             }
         }
+        if let Some(conversions) = &self.conversions {
+            conversions.serve(provider);
+        }
         loaded.serving = Some((provider.digest().to_owned(), spec.clone()));
         Ok(Ok(()))
     }
 
     async fn stop(&self, name: &str) {
+        if let Some(conversions) = &self.conversions {
+            conversions.leave(name);
+        }
         let loaded = self.providers.lock().remove(name);
         for controller in loaded.into_iter().flat_map(|loaded| loaded.controllers.into_values()) {
             controller.stop().await;
@@ -297,6 +317,7 @@ fn describe(object: &mut Value, provider: &Provider) {
     status.insert("contract".into(), descriptor.contract.clone().into());
     status.insert("sizeBytes".into(), provider.size().into());
     status.insert("kinds".into(), kinds.into());
+    status.insert("converts".into(), provider.converts().into());
 }
 
 #[cfg(test)]

@@ -12,11 +12,13 @@ use serde_json::Value;
 
 use crate::gate::Belongings;
 
-/// An object's Machine and Cluster.
+/// An object's Machine, MachinePool and Cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// The Machine that owns it.
     pub machine: Option<Arc<Value>>,
+    /// The MachinePool that owns it, or that Machine.
+    pub pool: Option<Arc<Value>>,
     /// The Cluster that it belongs to.
     pub cluster: Option<Arc<Value>>,
     /// Name of that Cluster, also when it is not there (any more).
@@ -28,39 +30,49 @@ pub struct Observed {
 impl Observed {
     /// As the gate wants it.
     pub fn belongings(&self) -> Belongings<'_> {
-        Belongings { machine: self.machine.as_deref(), cluster: self.cluster.as_deref(), owned: self.owned }
+        Belongings {
+            machine: self.machine.as_deref(),
+            pool: self.pool.as_deref(),
+            cluster: self.cluster.as_deref(),
+            owned: self.owned,
+        }
     }
 }
 
 /// Reads owner and Cluster.
 pub async fn observe(view: &View, role: Role, object: &Value) -> Result<Observed, CacheError> {
     let namespace = json::namespace(object);
-    let owner = |kind: &str| {
-        json::items(object, "/metadata/ownerReferences")
-            .iter()
-            .find(|owner| json::kind(owner) == kind && json::group(owner) == CORE_GROUP)
-    };
     let mut observed = Observed::default();
     let mut cluster_name = json::label(object, labels::CLUSTER_NAME).map(str::to_owned);
     match role {
         Role::InfrastructureMachine | Role::Bootstrap => {
-            if let Some(owner) = owner("Machine") {
+            if let Some(reference) = owner(object, "Machine") {
                 observed.owned = true;
-                let kind = view.kind_at(CORE_API_VERSION, "Machine").await?;
-                let machine = view.get(&kind, namespace, json::text(owner, "/name").unwrap_or_default()).await?;
-                // A namesake that was made later is another Machine.
-                observed.machine = machine.filter(|machine| Some(json::uid(machine)) == json::text(owner, "/uid"));
-                if let Some(machine) = &observed.machine {
-                    cluster_name = json::text(machine, "/spec/clusterName").map(str::to_owned);
+                observed.machine = owning(view, namespace, reference).await?;
+                let of_pool = observed.machine.as_deref().and_then(|machine| owner(machine, "MachinePool"));
+                if let Some(reference) = of_pool {
+                    observed.pool = owning(view, namespace, reference).await?;
                 }
+            } else if let Some(reference) = owner(object, "MachinePool").filter(|_| role == Role::Bootstrap) {
+                observed.owned = true;
+                observed.pool = owning(view, namespace, reference).await?;
+            }
+        }
+        Role::InfrastructureMachinePool => {
+            if let Some(reference) = owner(object, "MachinePool") {
+                observed.owned = true;
+                observed.pool = owning(view, namespace, reference).await?;
             }
         }
         Role::InfrastructureCluster | Role::ControlPlane | Role::Template => {
-            if let Some(owner) = owner("Cluster") {
+            if let Some(owner) = owner(object, "Cluster") {
                 observed.owned = true;
                 cluster_name = json::text(owner, "/name").map(str::to_owned);
             }
         }
+    }
+    if let Some(owner) = observed.machine.as_ref().or(observed.pool.as_ref()) {
+        cluster_name = json::text(owner, "/spec/clusterName").map(str::to_owned);
     }
     if let Some(name) = cluster_name {
         let kind = view.kind_at(CORE_API_VERSION, "Cluster").await?;
@@ -68,6 +80,20 @@ pub async fn observe(view: &View, role: Role, object: &Value) -> Result<Observed
         observed.cluster_id = Some(ClusterId::new(namespace, &name));
     }
     Ok(observed)
+}
+
+/// The owner reference of a core kind.
+fn owner<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    json::items(object, "/metadata/ownerReferences")
+        .iter()
+        .find(|owner| json::kind(owner) == kind && json::group(owner) == CORE_GROUP)
+}
+
+/// The owner itself. A namesake that was made later is another object.
+async fn owning(view: &View, namespace: &str, reference: &Value) -> Result<Option<Arc<Value>>, CacheError> {
+    let kind = view.kind_at(CORE_API_VERSION, json::kind(reference)).await?;
+    let found = view.get(&kind, namespace, json::text(reference, "/name").unwrap_or_default()).await?;
+    Ok(found.filter(|found| Some(json::uid(found)) == json::text(reference, "/uid")))
 }
 
 /// The objects behind `call.related`, by role, as JSON text.
@@ -82,10 +108,15 @@ pub async fn related(
     if let Some(machine) = &observed.machine {
         related.insert("machine".to_owned(), vec![machine.to_string()]);
     }
+    if let Some(pool) = &observed.pool {
+        related.insert("machine-pool".to_owned(), vec![pool.to_string()]);
+    }
     let Some(cluster) = &observed.cluster else { return Ok(related) };
     related.insert("cluster".to_owned(), vec![cluster.to_string()]);
     let references: &[(&str, &str)] = match role {
-        Role::InfrastructureMachine | Role::ControlPlane => &[("infrastructure-cluster", "/spec/infrastructureRef")],
+        Role::InfrastructureMachine | Role::InfrastructureMachinePool | Role::ControlPlane => {
+            &[("infrastructure-cluster", "/spec/infrastructureRef")]
+        }
         Role::Bootstrap => &[("control-plane", "/spec/controlPlaneRef")],
         Role::InfrastructureCluster | Role::Template => &[],
     };

@@ -38,7 +38,7 @@ impl Lookup for Management {
     }
 }
 
-/// Reads of the workload cluster.
+/// The workload cluster.
 pub struct Workload {
     /// The pass's reads.
     pub view: View,
@@ -49,13 +49,16 @@ pub struct Workload {
 }
 
 impl Workload {
-    async fn connected(&self) -> Result<View, Refused> {
+    pub(crate) async fn connection(&self) -> Result<capwasm_remote::Workload, Refused> {
         let Some(cluster) = &self.cluster else {
             return Err(Refused::new(Refusal::Unavailable, "NoCluster", "the object belongs to no Cluster"));
         };
         let workload = self.remote.connect(&self.view, cluster).await;
-        let workload = workload.map_err(|error| Refused::new(Refusal::Unavailable, error.reason, error.message))?;
-        Ok(workload.view(&self.view))
+        workload.map_err(|error| Refused::new(Refusal::Unavailable, error.reason, error.message))
+    }
+
+    async fn connected(&self) -> Result<View, Refused> {
+        Ok(self.connection().await?.view(&self.view))
     }
 }
 
@@ -86,7 +89,7 @@ pub struct NamespaceSecrets {
     pub view: View,
     /// The object's namespace.
     pub namespace: String,
-    /// Name of the Secret with the machine's bootstrap data.
+    /// Name of the Secret with the bootstrap data of the machine or pool.
     pub data_secret: Option<String>,
 }
 
@@ -105,7 +108,7 @@ impl Secrets for NamespaceSecrets {
     async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
         match &self.data_secret {
             Some(name) => self.open(name).await,
-            None => Err(Refused::not_found("the Machine has no bootstrap data yet")),
+            None => Err(Refused::not_found("there is no bootstrap data yet")),
         }
     }
 }

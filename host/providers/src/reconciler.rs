@@ -38,13 +38,14 @@ impl ProviderReconciler {
         let namespace = pass.key.namespace.clone();
         let kinds = &self.generation.provider.descriptor().kinds;
         let related = observe::related(pass.view, kinds, self.kind.role, &namespace, observed).await?;
-        let data_secret = observed
-            .machine
-            .as_deref()
-            .and_then(|machine| json::text(machine, "/spec/bootstrap/dataSecretName"))
-            .map(str::to_owned);
+        let data_secret = observed.belongings().data_secret().map(str::to_owned);
         let uid = json::uid(&pass.object);
         let now_ms = u64::try_from(pass.now.as_millisecond()).unwrap_or_default();
+        let workload = Arc::new(Workload {
+            view: pass.view.clone(),
+            remote: self.remote.clone(),
+            cluster: observed.cluster_id.clone(),
+        });
         let call = Call {
             function,
             object: pass.object.to_string(),
@@ -58,11 +59,9 @@ impl ProviderReconciler {
             },
             capabilities: Capabilities {
                 lookup: Arc::new(Management { view: pass.view.clone(), namespace: namespace.clone() }),
-                workload: Arc::new(Workload {
-                    view: pass.view.clone(),
-                    remote: self.remote.clone(),
-                    cluster: observed.cluster_id.clone(),
-                }),
+                workload: workload.clone(),
+                certificates: workload.clone(),
+                etcd: workload,
                 secrets: Arc::new(NamespaceSecrets { view: pass.view.clone(), namespace, data_secret }),
                 http: self.generation.http.clone(),
             },
@@ -82,6 +81,7 @@ impl ProviderReconciler {
             kind: &self.kind,
             contract: self.contract,
             cluster: observed.cluster_id.as_ref(),
+            of_pool: observed.machine.is_none() && observed.pool.is_some(),
             now: pass.now,
         }
     }
@@ -91,6 +91,13 @@ impl ProviderReconciler {
 impl Reconciler for ProviderReconciler {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn finalizers(&self) -> Vec<String> {
+        match self.kind.role {
+            Role::Template => Vec::new(),
+            _ => self.kind.finalizers.first().cloned().into_iter().collect(),
+        }
     }
 
     fn exclusion(&self, object: &Value) -> Option<String> {
@@ -128,6 +135,8 @@ fn function(role: Role, deleting: bool) -> Function {
         (Role::InfrastructureCluster, true) => Function::ClusterDeprovision,
         (Role::InfrastructureMachine | Role::Template, false) => Function::MachineProvision,
         (Role::InfrastructureMachine | Role::Template, true) => Function::MachineDeprovision,
+        (Role::InfrastructureMachinePool, false) => Function::PoolProvision,
+        (Role::InfrastructureMachinePool, true) => Function::PoolDeprovision,
         (Role::Bootstrap, false) => Function::BootstrapGenerate,
         (Role::Bootstrap, true) => Function::BootstrapRelease,
         (Role::ControlPlane, false) => Function::ControlPlaneReconcile,

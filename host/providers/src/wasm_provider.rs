@@ -63,6 +63,7 @@ pub fn bundled(
         workload_writes: wants.workload_writes.clone(),
         secrets: wants.secrets.clone(),
         pki: wants.pki,
+        etcd: wants.etcd,
         ..Grants::default()
     };
     let mut groups: Vec<String> = descriptor.kinds.iter().map(|kind| kind.group.clone()).collect();
@@ -111,6 +112,7 @@ mod tests {
                 version: "v1".into(),
                 finalizers: vec![],
                 own: vec![],
+                may_wait: vec![],
                 exclusive_by: capwasm_api::descriptor::ExclusiveBy::Object,
                 crd: json!({}),
             }],

@@ -43,6 +43,8 @@ pub struct WriteBack<'a> {
     pub contract: Contract,
     /// The cluster that it belongs to: where operations on the workload cluster go.
     pub cluster: Option<&'a ClusterId>,
+    /// A MachinePool owns it: bootstrap data is for instances that are still to come, and may be replaced.
+    pub of_pool: bool,
     /// When.
     pub now: Timestamp,
 }
@@ -103,6 +105,9 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
         plan.verdict = Verdict::Failed { reason: refused.reason, message, retry_after: None, backoff: false };
     }
     keep_latched(at, &mut desired);
+    count_own_change(at, &mut desired);
+    // Whoever asks to be called once it is written does not want it written later; with operations, these are waited for.
+    plan.status_may_wait = (!plan.wake_when_applied || !plan.operations.is_empty()) && may_wait(at, &desired);
     plan.desired = Some(desired);
     plan
 }
@@ -117,10 +122,11 @@ pub fn failed(at: &WriteBack<'_>, reason: &str, message: &str) -> Plan {
 /// The plan of an object whose gate is closed by somebody else's slowness.
 pub fn waiting(at: &WriteBack<'_>, reason: &str, message: &str) -> Plan {
     let mut desired = resumed(at);
-    if !json::flag(at.object, &format!("/{}", provisioned_path(at.contract).join("/"))).unwrap_or_default() {
+    if !json::flag(at.object, &format!("/{}", provisioned_path(at).join("/"))).unwrap_or_default() {
         ready(at, &mut desired, Some(false), reason, message, Some(Fault::Waiting));
     }
-    Plan { desired: Some(desired), verdict: Verdict::Waiting, ..Plan::default() }
+    let status_may_wait = may_wait(at, &desired);
+    Plan { desired: Some(desired), verdict: Verdict::Waiting, status_may_wait, ..Plan::default() }
 }
 
 /// The plan that only says whether the object is paused.
@@ -138,6 +144,14 @@ pub fn finalize(object: &Value, finalizer: &str) -> Plan {
         list.push(finalizer.into());
     }
     Plan { desired: Some(desired), wake_when_applied: true, ..Plan::default() }
+}
+
+/// Whether the status brings nothing that anybody but people acts on. What the provider names may wait until then is news
+/// once somebody relies on it.
+fn may_wait(at: &WriteBack<'_>, desired: &Value) -> bool {
+    let provisioned = json::flag(at.object, &format!("/{}", provisioned_path(at).join("/"))).unwrap_or_default();
+    let names: Vec<&str> = at.kind.may_wait.iter().map(String::as_str).filter(|_| !provisioned).collect();
+    conditions::is_informational(at.object, desired, &names)
 }
 
 /// A copy of the object to work on. A resumed object says so; one that was never paused says nothing, which saves a write.
@@ -174,6 +188,7 @@ fn latches(at: &WriteBack<'_>) -> &'static [&'static [&'static str]] {
         (Role::InfrastructureCluster, Contract::V1Beta2) => &[HOST, PORT, PROVISIONED],
         (Role::InfrastructureMachine, Contract::V1Beta1) => &[PROVIDER_ID, READY],
         (Role::InfrastructureMachine, Contract::V1Beta2) => &[PROVIDER_ID, PROVISIONED],
+        (Role::InfrastructureMachinePool, _) => &[READY, PROVISIONED],
         (Role::Bootstrap, Contract::V1Beta1) => &[DATA, READY],
         (Role::Bootstrap, Contract::V1Beta2) => &[DATA, CREATED],
         (Role::ControlPlane, Contract::V1Beta1) => &[HOST, PORT, &["status", "initialized"]],
@@ -225,13 +240,33 @@ fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operat
             }
             latch_provisioned(at, desired, *provisioned);
         }
-        Answer::Bootstrap(data) => {
-            let name = json::text(at.object, "/status/dataSecretName").unwrap_or(json::name(at.object)).to_owned();
-            if let Some(data) = data {
-                operations
-                    .push(Operation::management("bootstrap-data", Action::Create(data_secret(at.object, &name, data))));
+        Answer::Pool { provisioned, provider_ids, replicas } => {
+            // An empty list where there was none would be a write for nothing.
+            if !provider_ids.is_empty() || !json::items(at.object, "/spec/providerIDList").is_empty() {
+                json::set(desired, &["spec", "providerIDList"], json!(provider_ids));
             }
-            let made = data.is_some() || json::text(at.object, "/status/dataSecretName").is_some();
+            json::set(desired, &["status", "replicas"], *replicas);
+            latch_provisioned(at, desired, *provisioned);
+            // Upstream's core looks for `ready` of pools in either contract (up to 1.14).
+            if *provisioned && schema::declares(&at.kind.crd, &at.kind.version, "status.ready") {
+                json::set(desired, &["status", "ready"], true);
+            }
+            observed_generation(at, desired);
+        }
+        Answer::Bootstrap(data) => {
+            let announced = json::text(at.object, "/status/dataSecretName");
+            let name = announced.unwrap_or(json::name(at.object)).to_owned();
+            if let Some(data) = data {
+                let secret = data_secret(at.object, &name, data);
+                let action = if at.of_pool && announced.is_some() {
+                    // Announced means that it was made by this object, so nothing of somebody else's is replaced.
+                    Action::Apply { object: secret, manager: "capwasm".into(), force: true }
+                } else {
+                    Action::Create(secret)
+                };
+                operations.push(Operation::management("bootstrap-data", action));
+            }
+            let made = data.is_some() || announced.is_some();
             if made {
                 json::set(desired, &["status", "dataSecretName"], name);
                 match at.contract {
@@ -280,11 +315,7 @@ fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operat
                     }
                 }
             }
-            if let Some(generation) = json::number(at.object, "/metadata/generation")
-                && schema::declares(&at.kind.crd, &at.kind.version, "status.observedGeneration")
-            {
-                json::set(desired, &["status", "observedGeneration"], generation);
-            }
+            observed_generation(at, desired);
         }
         Answer::Gone(_) => {}
     }
@@ -297,19 +328,45 @@ fn latch_endpoint(desired: &mut Value, endpoint: Option<(&str, u16)>) {
     }
 }
 
-fn provisioned_path(contract: Contract) -> &'static [&'static str] {
-    match contract {
-        Contract::V1Beta1 => &["status", "ready"],
-        Contract::V1Beta2 => &["status", "initialization", "provisioned"],
+fn observed_generation(at: &WriteBack<'_>, desired: &mut Value) {
+    if let Some(generation) = json::number(at.object, "/metadata/generation")
+        && schema::declares(&at.kind.crd, &at.kind.version, "status.observedGeneration")
+    {
+        json::set(desired, &["status", "observedGeneration"], generation);
+    }
+}
+
+/// What the plan itself writes to the spec is observed as well: the status, written after it, says so at once instead of in a
+/// write of its own. Should somebody else write in between, the next pass has the number right.
+fn count_own_change(at: &WriteBack<'_>, desired: &mut Value) {
+    let observed = json::number(desired, "/status/observedGeneration");
+    if let Some(generation) = json::number(at.object, "/metadata/generation")
+        && observed == Some(generation)
+        && desired.get("spec") != at.object.get("spec")
+    {
+        json::set(desired, &["status", "observedGeneration"], generation + 1);
+    }
+}
+
+fn provisioned_path(at: &WriteBack<'_>) -> &'static [&'static str] {
+    const READY: &[&str] = &["status", "ready"];
+    // Pools of the newer contract that have `ready` only: upstream's own among them.
+    let older = || !schema::declares(&at.kind.crd, &at.kind.version, "status.initialization");
+    match (at.kind.role, at.contract) {
+        (_, Contract::V1Beta1) => READY,
+        (Role::InfrastructureMachinePool, Contract::V1Beta2) if older() => READY,
+        (_, Contract::V1Beta2) => &["status", "initialization", "provisioned"],
     }
 }
 
 fn latch_provisioned(at: &WriteBack<'_>, desired: &mut Value, provisioned: bool) {
     if provisioned {
-        json::set(desired, provisioned_path(at.contract), true);
+        json::set(desired, provisioned_path(at), true);
         ready(at, desired, Some(true), "Ready", "", None);
     } else {
-        ready(at, desired, Some(false), "NotReady", "provisioning goes on", Some(Fault::Waiting));
+        // The words that core has for an object that has no conditions yet: no news to be copied.
+        let message = format!("{} {} is false", at.kind.kind, provisioned_path(at).join("."));
+        ready(at, desired, Some(false), "NotReady", &message, Some(Fault::Waiting));
     }
 }
 

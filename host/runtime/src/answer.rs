@@ -52,6 +52,15 @@ pub enum Answer {
         /// Where it stands.
         failure_domain: Option<String>,
     },
+    /// Of `infrastructure-machine-pool.provision`.
+    Pool {
+        /// Latches.
+        provisioned: bool,
+        /// Of the instances that there are.
+        provider_ids: Vec<String>,
+        /// Instances.
+        replicas: u32,
+    },
     /// Of `bootstrap.generate`; none leaves what is there.
     Bootstrap(Option<BootstrapData>),
     /// Of `control-plane.reconcile`.
@@ -170,6 +179,7 @@ impl Answer {
                     + text(failure_domain)
                     + addresses.iter().map(|a| a.kind.len() + a.value.len()).sum::<usize>()
             }
+            Answer::Pool { provider_ids, .. } => provider_ids.iter().map(String::len).sum::<usize>(),
             Answer::Bootstrap(data) => data.as_ref().map_or(0, |d| d.format.len() + d.value.len()),
             Answer::ControlPlane(state) => endpoint(&state.endpoint) + text(&state.version) + state.selector.len(),
             Answer::Gone(_) => 0,
@@ -212,6 +222,12 @@ impl From<exports::infrastructure_machine::Machine> for Answer {
             addresses: machine.addresses.into_iter().map(|a| Address { kind: a.kind, value: a.value }).collect(),
             failure_domain: machine.failure_domain,
         }
+    }
+}
+
+impl From<exports::infrastructure_machine_pool::Pool> for Answer {
+    fn from(pool: exports::infrastructure_machine_pool::Pool) -> Self {
+        Answer::Pool { provisioned: pool.provisioned, provider_ids: pool.provider_ids, replicas: pool.replicas }
     }
 }
 

@@ -13,9 +13,13 @@ mod generated {
             "capwasm:provider/lookup.list": async | trappable,
             "capwasm:provider/workload.get": async | trappable,
             "capwasm:provider/workload.list": async | trappable,
+            "capwasm:provider/workload.serving-certificate": async | trappable,
             "capwasm:provider/secrets.open": async | trappable,
             "capwasm:provider/secrets.bootstrap-data": async | trappable,
             "capwasm:provider/http.[method]client.send": async | trappable,
+            "capwasm:provider/etcd.members": async | trappable,
+            "capwasm:provider/etcd.remove": async | trappable,
+            "capwasm:provider/etcd.move-leader": async | trappable,
             "capwasm:provider/pki.new-authority": async | trappable,
             "capwasm:provider/pki.issue-client": async | trappable,
             "capwasm:provider/pki.new-signing-key": async | trappable,
@@ -29,5 +33,5 @@ mod generated {
     });
 }
 
-pub(crate) use generated::capwasm::provider::{call, http, log, lookup, outcome, pki, secrets, types, workload};
+pub(crate) use generated::capwasm::provider::{call, etcd, http, log, lookup, outcome, pki, secrets, types, workload};
 pub(crate) use generated::exports::capwasm::provider as exports;

@@ -23,6 +23,10 @@ pub enum Function {
     MachineProvision,
     /// `infrastructure-machine.deprovision`
     MachineDeprovision,
+    /// `infrastructure-machine-pool.provision`
+    PoolProvision,
+    /// `infrastructure-machine-pool.deprovision`
+    PoolDeprovision,
     /// `bootstrap.generate`
     BootstrapGenerate,
     /// `bootstrap.release`
@@ -39,6 +43,7 @@ impl Function {
         match self {
             Function::ClusterProvision | Function::ClusterDeprovision => Role::InfrastructureCluster,
             Function::MachineProvision | Function::MachineDeprovision => Role::InfrastructureMachine,
+            Function::PoolProvision | Function::PoolDeprovision => Role::InfrastructureMachinePool,
             Function::BootstrapGenerate | Function::BootstrapRelease => Role::Bootstrap,
             Function::ControlPlaneReconcile | Function::ControlPlaneDelete => Role::ControlPlane,
         }
@@ -51,6 +56,8 @@ impl Function {
             Function::ClusterDeprovision => "infrastructure-cluster.deprovision",
             Function::MachineProvision => "infrastructure-machine.provision",
             Function::MachineDeprovision => "infrastructure-machine.deprovision",
+            Function::PoolProvision => "infrastructure-machine-pool.provision",
+            Function::PoolDeprovision => "infrastructure-machine-pool.deprovision",
             Function::BootstrapGenerate => "bootstrap.generate",
             Function::BootstrapRelease => "bootstrap.release",
             Function::ControlPlaneReconcile => "control-plane.reconcile",
@@ -106,6 +113,10 @@ pub struct Capabilities {
     pub lookup: Arc<dyn Lookup>,
     /// The workload cluster's objects.
     pub workload: Arc<dyn Lookup>,
+    /// What pods of the workload cluster serve TLS with.
+    pub certificates: Arc<dyn ServingCertificates>,
+    /// The workload cluster's etcd.
+    pub etcd: Arc<dyn Etcd>,
     /// Secrets of the object's namespace.
     pub secrets: Arc<dyn Secrets>,
     /// HTTP to the granted origins and endpoints. One per loaded provider: it holds the connection pools.
@@ -119,6 +130,8 @@ impl Capabilities {
         Capabilities {
             lookup: nothing.clone(),
             workload: nothing.clone(),
+            certificates: nothing.clone(),
+            etcd: nothing.clone(),
             secrets: nothing,
             http: Arc::new(HttpClient::denied()),
         }
@@ -149,6 +162,45 @@ pub trait Secrets: Send + Sync {
     async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused>;
 }
 
+/// What pods of the workload cluster serve TLS with.
+#[async_trait]
+pub trait ServingCertificates: Send + Sync {
+    /// The certificate (PEM) that a port of a pod shows, as nobody vouches for it.
+    async fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused>;
+}
+
+/// Membership of the workload cluster's etcd.
+#[async_trait]
+pub trait Etcd: Send + Sync {
+    /// The members, each asked for itself.
+    async fn members(&self) -> Result<Vec<EtcdMember>, Refused>;
+    /// Takes a member out; one that is gone already is a success.
+    async fn remove(&self, id: u64) -> Result<(), Refused>;
+    /// Has `to` lead; a success as well when it leads already.
+    async fn move_leader(&self, to: u64) -> Result<(), Refused>;
+}
+
+/// A member of the workload cluster's etcd.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EtcdMember {
+    /// Its id.
+    pub id: u64,
+    /// The Node's name.
+    pub name: String,
+    /// Where other members reach it.
+    pub peer_urls: Vec<String>,
+    /// Whether it has no vote yet.
+    pub learner: bool,
+    /// Whether it leads.
+    pub leader: bool,
+    /// Whether it answers, knows the same members as the others, and raises no alarm.
+    pub healthy: bool,
+    /// What is wrong when it is not healthy.
+    pub message: String,
+    /// Alarms that it raises, by etcd's names.
+    pub alarms: Vec<String>,
+}
+
 /// Denies everything.
 struct Nothing;
 
@@ -174,6 +226,28 @@ impl Secrets for Nothing {
     }
 
     async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
+        nothing()
+    }
+}
+
+#[async_trait]
+impl ServingCertificates for Nothing {
+    async fn serving_certificate(&self, _: &str, _: &str, _: u16) -> Result<String, Refused> {
+        nothing()
+    }
+}
+
+#[async_trait]
+impl Etcd for Nothing {
+    async fn members(&self) -> Result<Vec<EtcdMember>, Refused> {
+        nothing()
+    }
+
+    async fn remove(&self, _: u64) -> Result<(), Refused> {
+        nothing()
+    }
+
+    async fn move_leader(&self, _: u64) -> Result<(), Refused> {
         nothing()
     }
 }

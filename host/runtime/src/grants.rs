@@ -35,6 +35,8 @@ pub struct Grants {
     pub secrets: Vec<String>,
     /// Keys and certificates.
     pub pki: bool,
+    /// Membership of the workload cluster's etcd.
+    pub etcd: bool,
     /// Namespaces of the management cluster besides the object's own; `*` is all of them.
     pub namespaces: Vec<String>,
 }
@@ -94,6 +96,9 @@ impl Grants {
         missing.extend(wants.secrets.iter().filter(covers).map(|name| format!("secrets: {name}")));
         if wants.pki && !self.pki {
             missing.push("pki: true".to_owned());
+        }
+        if wants.etcd && !self.etcd {
+            missing.push("etcd: true".to_owned());
         }
         missing
     }
@@ -191,6 +196,7 @@ mod tests {
             writes: vec![kind("", "Secret")],
             secrets: vec!["*-ca".into()],
             pki: true,
+            etcd: true,
             ..Wants::default()
         };
         assert_eq!(
@@ -201,7 +207,8 @@ mod tests {
                 "reads: ConfigMap.",
                 "writes: Secret.",
                 "secrets: *-ca",
-                "pki: true"
+                "pki: true",
+                "etcd: true"
             ]
         );
         let granted: Grants = serde_json::from_value(serde_json::json!({
@@ -211,6 +218,7 @@ mod tests {
             "writes": [{"group": "", "kind": "Secret"}],
             "secrets": ["*"],
             "pki": true,
+            "etcd": true,
         }))
         .unwrap();
         assert_eq!(granted.missing(&wants), Vec::<String>::new());

@@ -55,13 +55,13 @@ mod wasi;
 pub use answer::{
     Address, Answer, BootstrapData, CallStats, ControlPlane, Endpoint, FailureDomain, Fault, Problem, Reply,
 };
-pub use call::{Call, Capabilities, Facts, Function, Lookup, Secrets};
+pub use call::{Call, Capabilities, Etcd, EtcdMember, Facts, Function, Lookup, Secrets, ServingCertificates};
 pub use failure::{CallError, Failure};
 pub use grants::{ClientCertificate, GrantError, Grants, NamedEndpoint, Origin, Rule};
 pub use http::{HttpClient, HttpRequest, HttpResponse};
 pub use limits::Limits;
 pub use load::{LoadError, SUPPORTED_CONTRACTS};
 pub use outcome::{Condition, Event, ObjectRef, Operation, Outcome, Place};
-pub use provider::Provider;
+pub use provider::{ConversionError, Provider};
 pub use refused::{Refusal, Refused};
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};

@@ -21,7 +21,7 @@ pub struct Limits {
     pub response_bytes: u64,
     /// Answer and outcome of one call together, bytes; also what one host call may hand over.
     pub result_bytes: u64,
-    /// HTTP requests of one call.
+    /// Requests of one call: by `http`, to `etcd`, and for serving certificates together.
     pub requests: u32,
     /// Keys and certificates that one call may have made.
     pub keys: u32,
@@ -70,6 +70,13 @@ impl Limits {
             ..Limits::default()
         };
         Limits { memory_bytes: self.memory_bytes.min(tight.memory_bytes), ..tight }
+    }
+}
+
+impl Limits {
+    /// For `convert`: it has nothing to wait for, and somebody waits for it with every request.
+    pub(crate) fn for_conversion(&self) -> Limits {
+        Limits { memory_bytes: self.memory_bytes, result_bytes: 64 << 20, ..self.for_describe() }
     }
 }
 

@@ -9,7 +9,10 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre};
 
-use crate::bindings::exports::{bootstrap, control_plane, descriptor, infrastructure_cluster, infrastructure_machine};
+use crate::bindings::exports::{
+    bootstrap, control_plane, conversion, descriptor, infrastructure_cluster, infrastructure_machine,
+    infrastructure_machine_pool,
+};
 use crate::call::{Call, Capabilities, Facts, Function};
 use crate::engine;
 use crate::failure::CallError;
@@ -154,7 +157,7 @@ fn read_descriptor(text: &str, exports: &Exports) -> Result<Descriptor, LoadErro
     if !SUPPORTED_CONTRACTS.contains(&descriptor.contract.as_str()) {
         return Err(LoadError::Version { found: descriptor.contract });
     }
-    let problems = check::problems(&descriptor, &exports.roles());
+    let problems = check::problems(&descriptor, &exports.roles(), exports.conversion.is_some());
     if problems.is_empty() { Ok(descriptor) } else { Err(LoadError::Descriptor { problems }) }
 }
 
@@ -217,7 +220,8 @@ async fn prepare(shared: &Arc<Shared>, bytes: &[u8], digest: &str) -> Result<Com
 /// What a component may import, besides the contract's own package.
 const WASI: [&str; 6] = ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
 
-const INTERFACES: [&str; 9] = ["types", "call", "outcome", "lookup", "workload", "secrets", "http", "pki", "log"];
+const INTERFACES: [&str; 10] =
+    ["types", "call", "outcome", "lookup", "workload", "secrets", "http", "etcd", "pki", "log"];
 
 fn check_imports(component: &Component, engine: &Engine) -> Result<Vec<String>, LoadError> {
     let imports: Vec<String> = component.component_type().imports(engine).map(|(name, _)| name.to_owned()).collect();
@@ -273,8 +277,13 @@ fn exports(component: &Component, pre: &InstancePre<State>, engine: &Engine) -> 
             .map(infrastructure_machine::GuestIndices::new)
             .transpose()
             .map_err(contract)?,
+        pool: role("infrastructure-machine-pool")
+            .map(infrastructure_machine_pool::GuestIndices::new)
+            .transpose()
+            .map_err(contract)?,
         bootstrap: role("bootstrap").map(bootstrap::GuestIndices::new).transpose().map_err(contract)?,
         control_plane: role("control-plane").map(control_plane::GuestIndices::new).transpose().map_err(contract)?,
+        conversion: role("conversion").map(conversion::GuestIndices::new).transpose().map_err(contract)?,
     })
 }
 
@@ -300,7 +309,8 @@ mod tests {
             ("capwasm:provider/call@0.1.7", true),
             ("capwasm:provider/call@0.2.0", false),
             ("capwasm:provider/call@0.10.0", false),
-            ("capwasm:provider/etcd@0.1.0", false),
+            ("capwasm:provider/etcd@0.1.0", true),
+            ("capwasm:provider/telnet@0.1.0", false),
             ("wasi:io/streams@0.2.6", true),
             ("wasi:io/streams@0.3.0", false),
             ("wasi:http/outgoing-handler@0.2.0", false),

@@ -1,5 +1,7 @@
 //! A loaded provider, and its calls.
 
+mod conversion;
+
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,8 +13,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
+pub use self::conversion::ConversionError;
 use crate::answer::{Answer, CallStats, Problem, Reply};
-use crate::bindings::exports::{bootstrap, control_plane, descriptor, infrastructure_cluster, infrastructure_machine};
+use crate::bindings::exports::{
+    bootstrap, control_plane, conversion as convert, descriptor, infrastructure_cluster, infrastructure_machine,
+    infrastructure_machine_pool,
+};
 use crate::bindings::types;
 use crate::call::{Call, Function};
 use crate::capability::log::GuestLog;
@@ -26,6 +32,8 @@ use crate::state::State;
 /// One generation of a provider: immutable, shared, called from anywhere. Dropped with its last reference.
 pub struct Provider {
     guest: Arc<Guest>,
+    /// The same component under the limits of a conversion, if it converts.
+    converter: Option<Arc<Guest>>,
     descriptor: Descriptor,
     roles: Vec<Role>,
     imports: Vec<String>,
@@ -34,6 +42,7 @@ pub struct Provider {
 }
 
 /// The prepared component: everything about it that is the same in every call.
+#[derive(Clone)]
 pub(crate) struct Guest {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pre: InstancePre<State>,
@@ -50,8 +59,10 @@ pub(crate) struct Exports {
     pub(crate) descriptor: descriptor::GuestIndices,
     pub(crate) cluster: Option<infrastructure_cluster::GuestIndices>,
     pub(crate) machine: Option<infrastructure_machine::GuestIndices>,
+    pub(crate) pool: Option<infrastructure_machine_pool::GuestIndices>,
     pub(crate) bootstrap: Option<bootstrap::GuestIndices>,
     pub(crate) control_plane: Option<control_plane::GuestIndices>,
+    pub(crate) conversion: Option<convert::GuestIndices>,
 }
 
 impl Exports {
@@ -59,6 +70,7 @@ impl Exports {
         let roles = [
             (self.cluster.is_some(), Role::InfrastructureCluster),
             (self.machine.is_some(), Role::InfrastructureMachine),
+            (self.pool.is_some(), Role::InfrastructureMachinePool),
             (self.bootstrap.is_some(), Role::Bootstrap),
             (self.control_plane.is_some(), Role::ControlPlane),
         ];
@@ -70,7 +82,8 @@ impl Provider {
     pub(crate) fn new(guest: Guest, descriptor: Descriptor, imports: Vec<String>, size: usize) -> Self {
         let slots = Arc::new(Semaphore::new(guest.limits.concurrency.max(1) as usize));
         let roles = guest.exports.roles();
-        Provider { guest: Arc::new(guest), descriptor, roles, imports, size, slots }
+        let converter = guest.exports.conversion.is_some().then(|| Arc::new(guest.for_conversion()));
+        Provider { guest: Arc::new(guest), converter, descriptor, roles, imports, size, slots }
     }
 
     /// `sha256:` and the hex digest of the component.
@@ -280,7 +293,9 @@ impl Exports {
         self.descriptor.load(&mut store, instance)?;
         self.cluster.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         self.machine.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
+        self.pool.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         self.bootstrap.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
+        self.conversion.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         self.control_plane.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         Ok(())
     }
@@ -316,6 +331,14 @@ impl Exports {
             }
             Function::MachineDeprovision => {
                 let guest = self.machine.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                gone(guest.call_deprovision(&mut store, object).await?)
+            }
+            Function::PoolProvision => {
+                let guest = self.pool.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                answer(guest.call_provision(&mut store, object).await?)
+            }
+            Function::PoolDeprovision => {
+                let guest = self.pool.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
                 gone(guest.call_deprovision(&mut store, object).await?)
             }
             Function::BootstrapGenerate => {

@@ -11,7 +11,7 @@ use crate::call::{Call, Capabilities, Facts};
 use crate::capability::log::GuestLog;
 use crate::capability::outcome::Collector;
 use crate::capability::scope::Scope;
-use crate::capability::{call, http, log, lookup, outcome, pki, secrets, workload};
+use crate::capability::{call, etcd, http, log, lookup, outcome, pki, secrets, workload};
 use crate::grants::Grants;
 use crate::limits::{Limits, MemoryLimit};
 use crate::meter::WallClock;
@@ -87,7 +87,14 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     })?;
     workload::add_to_linker(&mut linker, |state: &mut State| workload::WorkloadView {
         source: &*state.capabilities.workload,
+        certificates: &*state.capabilities.certificates,
         grants: &state.grants,
+        requests_left: &mut state.requests_left,
+    })?;
+    etcd::add_to_linker(&mut linker, |state: &mut State| etcd::EtcdView {
+        source: &*state.capabilities.etcd,
+        granted: state.grants.etcd,
+        requests_left: &mut state.requests_left,
     })?;
     secrets::add_to_linker(&mut linker, |state: &mut State| secrets::SecretsView {
         source: &*state.capabilities.secrets,

@@ -14,9 +14,10 @@ fn kind(role: Role) -> KindDescriptor {
         version: "v1beta2".into(),
         finalizers: vec!["thing.example".into()],
         own: vec!["spec.size".into()],
+        may_wait: vec!["addresses".into(), "Booted".into()],
         exclusive_by: ExclusiveBy::Object,
         crd: json!({"spec": {"versions": [{"name": "v1beta2", "schema": {"openAPIV3Schema": {"properties": {
-            "status": {"properties": {"failureDomain": {}, "observedGeneration": {}}}}}}}]}}),
+            "status": {"properties": {"failureDomain": {}, "observedGeneration": {}, "initialization": {}}}}}}}]}}),
     }
 }
 
@@ -33,6 +34,7 @@ fn write(role: Role, contract: Contract, object: &Value, answer: Result<Answer, 
         kind: &kind,
         contract,
         cluster: Some(&cluster),
+        of_pool: json::items(object, "/metadata/ownerReferences").iter().any(|o| json::kind(o) == "MachinePool"),
         now: "2026-01-01T00:00:00Z".parse().unwrap(),
     };
     answered(&at, &answer, outcome)
@@ -302,7 +304,7 @@ fn a_guest_cannot_clear_or_change_what_latched() {
         kind.own = vec!["spec".into()];
         for answer in [Err(problem()), Ok(Answer::Gone(false))] {
             let now = "2026-01-01T00:00:00Z".parse().unwrap();
-            let at = WriteBack { object: &held, kind: &kind, contract, cluster: None, now };
+            let at = WriteBack { object: &held, kind: &kind, contract, cluster: None, of_pool: false, now };
             let desired = answered(&at, &answer, &outcome).desired.unwrap();
             for path in paths {
                 assert_eq!(desired.pointer(path), held.pointer(path), "{role:?} {contract:?} {path}");
@@ -335,7 +337,7 @@ fn a_resumed_object_is_not_called_paused_any_more() {
     let mut held = object();
     held["status"] = json!({"conditions": [{"type": "Paused", "status": "True", "reason": "Paused"}]});
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
-    let at = WriteBack { object: &held, kind: &kind, contract: Contract::V1Beta2, cluster: None, now };
+    let at = WriteBack { object: &held, kind: &kind, contract: Contract::V1Beta2, cluster: None, of_pool: false, now };
     let problem = Problem { fault: Fault::Waiting, reason: "R".into(), message: String::new(), retry_after: None };
     for (what, plan) in [
         ("a problem", answered(&at, &Err(problem), &Outcome::default())),
@@ -357,7 +359,126 @@ fn what_is_provisioned_stays_ready_while_it_waits() {
     ] {
         let mut held = object();
         held["status"] = status.clone();
-        let at = WriteBack { object: &held, kind: &kind, contract, cluster: None, now };
+        let at = WriteBack { object: &held, kind: &kind, contract, cluster: None, of_pool: false, now };
         assert_eq!(waiting(&at, "R", "").desired.unwrap()["status"], status, "{contract:?}");
     }
+}
+
+/// Instances come and go, and readiness latches, in the shape of either contract.
+#[test]
+fn a_pool_is_written_with_what_there_is_now() {
+    let pool = |provisioned, ids: &[&str]| {
+        let provider_ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        Answer::Pool { provisioned, replicas: u32::try_from(ids.len()).unwrap(), provider_ids }
+    };
+    let role = Role::InfrastructureMachinePool;
+    for (contract, ready) in
+        [(Contract::V1Beta1, "/status/ready"), (Contract::V1Beta2, "/status/initialization/provisioned")]
+    {
+        let none = write(role, contract, &object(), Ok(pool(false, &[])), &Outcome::default()).desired.unwrap();
+        assert_eq!((none.pointer("/spec/providerIDList"), none.pointer(ready)), (None, None), "{contract:?}");
+        assert_eq!(none["status"]["replicas"], 0);
+        let two = write(role, contract, &none, Ok(pool(true, &["a", "b"])), &Outcome::default()).desired.unwrap();
+        assert_eq!(two["spec"]["providerIDList"], json!(["a", "b"]));
+        assert_eq!((&two["status"]["replicas"], two.pointer(ready)), (&json!(2), Some(&json!(true))), "{contract:?}");
+        let empty = write(role, contract, &two, Ok(pool(false, &[])), &Outcome::default()).desired.unwrap();
+        assert_eq!(empty["spec"]["providerIDList"], json!([]), "what is gone leaves the list");
+        assert_eq!(empty.pointer(ready), Some(&json!(true)), "{contract:?}: what latched stays");
+        assert_eq!(empty["status"]["observedGeneration"], 4, "with the change of the list");
+    }
+    let mut upstream = kind(role);
+    upstream.crd = json!({"spec": {"versions": [{"name": "v1beta2", "schema": {"openAPIV3Schema": {"properties": {
+        "status": {"properties": {"ready": {}, "replicas": {}}}}}}}]}});
+    let held = object();
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    let at =
+        WriteBack { object: &held, kind: &upstream, contract: Contract::V1Beta2, cluster: None, of_pool: false, now };
+    let written = answered(&at, &Ok(pool(true, &["a"])), &Outcome::default()).desired.unwrap();
+    assert_eq!((&written["status"]["ready"], written["status"].get("initialization")), (&json!(true), None));
+}
+
+/// A token of a pool is rotated by new data; a machine's data is what it was made with.
+#[test]
+fn bootstrap_data_is_replaced_for_a_pool_only() {
+    let data = || BootstrapData { format: "cloud-config".into(), value: b"#".to_vec() };
+    let answer = || Ok(Answer::Bootstrap(Some(data())));
+    let rows = [
+        ("a machine's first data", "Machine", None, true),
+        ("a machine's later data", "Machine", Some("t"), true),
+        ("a pool's first data", "MachinePool", None, true),
+        ("a pool's later data", "MachinePool", Some("t"), false),
+    ];
+    for (name, owner, announced, created) in rows {
+        let mut config = object();
+        config["metadata"]["ownerReferences"] = json!([{"kind": owner}]);
+        if let Some(secret) = announced {
+            config["status"] = json!({"dataSecretName": secret});
+        }
+        let plan = write(Role::Bootstrap, Contract::V1Beta2, &config, answer(), &Outcome::default());
+        let [operation] = plan.operations.as_slice() else { panic!("{name}: one operation") };
+        match &operation.action {
+            Action::Create(secret) => assert!(created && json::name(secret) == "t", "{name}"),
+            Action::Apply { object, .. } => assert!(!created && json::name(object) == "t", "{name}"),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+/// One status write less for each object whose spec the host completes.
+#[test]
+fn what_the_plan_writes_to_the_spec_is_observed_with_it() {
+    let outcome = |own: &[Value]| Outcome {
+        status: vec![json!({"observedGeneration": 3})],
+        own: own.to_vec(),
+        ..Outcome::default()
+    };
+    let rows = [("nothing is written", vec![], 3), ("a path of its own", vec![json!({"spec": {"size": 1}})], 4)];
+    for (name, own, expected) in rows {
+        let plan = write(Role::Bootstrap, Contract::V1Beta2, &object(), Ok(Answer::Bootstrap(None)), &outcome(&own));
+        assert_eq!(plan.desired.unwrap()["status"]["observedGeneration"], expected, "{name}");
+    }
+}
+
+#[test]
+fn a_status_that_only_people_read_may_wait_unless_the_provider_waits_for_it() {
+    let starting =
+        || Err(Problem { fault: Fault::Waiting, reason: "R".into(), message: String::new(), retry_after: None });
+    let news = || Outcome { status: vec![json!({"exec": "1"})], ..Outcome::default() };
+    let rows = [
+        ("why it waits", Outcome::default(), true),
+        ("a field of its own", news(), false),
+        ("persist, then act", Outcome { wake_when_applied: true, ..Outcome::default() }, false),
+        ("a field that may wait", Outcome { status: vec![json!({"addresses": ["a"]})], ..Outcome::default() }, true),
+        (
+            "an operation is waited for",
+            Outcome {
+                wake_when_applied: true,
+                operations: vec![capwasm_runtime::Operation::Delete {
+                    key: "k".into(),
+                    place: capwasm_runtime::Place::Management,
+                    target: ObjectRef {
+                        api_version: "v1".into(),
+                        kind: "ConfigMap".into(),
+                        namespace: None,
+                        name: "c".into(),
+                    },
+                    uid: None,
+                }],
+                ..Outcome::default()
+            },
+            true,
+        ),
+    ];
+    for (name, outcome, expected) in rows {
+        let plan = write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), starting(), &outcome);
+        assert_eq!(plan.status_may_wait, expected, "{name}");
+    }
+    let answer = Answer::Machine { provisioned: true, provider_id: None, addresses: vec![], failure_domain: None };
+    let plan = write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), Ok(answer), &Outcome::default());
+    assert!(!plan.status_may_wait, "that it is provisioned is waited for");
+    let mut provisioned = object();
+    provisioned["status"] = json!({"initialization": {"provisioned": true}});
+    let moved = Outcome { status: vec![json!({"addresses": ["b"]})], ..Outcome::default() };
+    let plan = write(Role::InfrastructureMachine, Contract::V1Beta2, &provisioned, starting(), &moved);
+    assert!(!plan.status_may_wait, "what others rely on is news");
 }

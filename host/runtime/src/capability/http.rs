@@ -37,6 +37,13 @@ pub(crate) fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, view: fn(
     http::add_to_linker::<T, HasHttp>(linker, view)
 }
 
+/// Takes one off the requests that a call may make, whichever capability makes it.
+pub(crate) fn count_request(left: &mut u32) -> Answer<(), Refused> {
+    let message = "this call has made all requests that it may make (limits.requests)";
+    *left = left.checked_sub(1).ok_or_else(|| Refused::new(Refusal::Limit, "TooManyRequests", message))?;
+    Ok(())
+}
+
 impl http::Host for HttpView<'_> {}
 
 impl http::HostClient for HttpView<'_> {
@@ -62,11 +69,9 @@ impl http::HostClient for HttpView<'_> {
         body: Vec<u8>,
     ) -> Result<Answer<http::Response, types::CallError>> {
         let GuestClient { trust, deadline } = self.table.get(&client)?;
-        let Some(left) = self.requests_left.checked_sub(1) else {
-            let message = "this call has made all requests that it may make (limits.requests)";
-            return Ok(Err(Refused::new(Refusal::Limit, "TooManyRequests", message).into()));
-        };
-        *self.requests_left = left;
+        if let Err(refused) = count_request(self.requests_left) {
+            return Ok(Err(refused.into()));
+        }
         // An endpoint with a limit of its own (an image pull) is waited for on that limit, not on the call's.
         let _held = self.client.has_own_limit(&url).then(|| self.wall.hold());
         let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };

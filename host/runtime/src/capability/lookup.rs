@@ -7,6 +7,7 @@ use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::{lookup, types};
 use crate::call::Lookup;
+use crate::capability::names;
 use crate::capability::scope::Scope;
 use crate::outcome::ObjectRef;
 use crate::refused::Refused;
@@ -33,6 +34,7 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
 impl LookupView<'_> {
     async fn one(&self, target: ObjectRef) -> Answer<String, Refused> {
         self.scope.read(&target.api_version, &target.kind, target.namespace.as_deref())?;
+        names::object(&target)?;
         self.source.get(&target).await
     }
 
@@ -44,6 +46,7 @@ impl LookupView<'_> {
         labels: &str,
     ) -> Answer<Vec<String>, Refused> {
         self.scope.read(api_version, kind, namespace)?;
+        names::namespace(namespace)?;
         self.source.list(api_version, kind, namespace, labels).await
     }
 }

@@ -8,6 +8,7 @@ use wasmtime::component::{HasData, Linker};
 use wasmtime::{Result, bail};
 
 use crate::bindings::{outcome, types};
+use crate::capability::names;
 use crate::capability::scope::{Scope, not_granted};
 use crate::failure::Stop;
 use crate::grants::covers;
@@ -75,6 +76,7 @@ impl OutcomeView<'_> {
     }
 
     fn writable(&self, place: Place, target: &ObjectRef) -> std::result::Result<(), Refused> {
+        names::object(target)?;
         let (api_version, kind) = (&target.api_version, &target.kind);
         match place {
             Place::Management => self.scope.write(api_version, kind, target.namespace.as_deref()),

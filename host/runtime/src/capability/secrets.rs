@@ -8,6 +8,7 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::bindings::{secrets, types};
 use crate::call::Secrets;
+use crate::capability::names;
 use crate::grants::Grants;
 use crate::refused::Refused;
 
@@ -38,6 +39,7 @@ async fn named(source: &dyn Secrets, grants: &Grants, name: &str) -> Answer<Open
     if !grants.covers_secret(name) {
         return Err(Refused::denied(format!("Secret {name:?} is not granted; add it to spec.grants.secrets")));
     }
+    names::name(name)?;
     source.open(name).await.map(OpenSecret)
 }
 

@@ -7,7 +7,9 @@ use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::{types, workload};
-use crate::call::Lookup;
+use crate::call::{Lookup, ServingCertificates};
+use crate::capability::http::count_request;
+use crate::capability::names;
 use crate::capability::scope::not_granted;
 use crate::grants::{Grants, covers};
 use crate::outcome::{ObjectRef, group};
@@ -16,7 +18,9 @@ use crate::refused::Refused;
 /// What `workload` sees.
 pub(crate) struct WorkloadView<'a> {
     pub(crate) source: &'a dyn Lookup,
+    pub(crate) certificates: &'a dyn ServingCertificates,
     pub(crate) grants: &'a Grants,
+    pub(crate) requests_left: &'a mut u32,
 }
 
 struct HasWorkload;
@@ -42,6 +46,7 @@ impl WorkloadView<'_> {
 
     async fn one(&self, target: ObjectRef) -> Answer<String, Refused> {
         self.granted(&target.api_version, &target.kind)?;
+        names::object(&target)?;
         self.source.get(&target).await
     }
 
@@ -53,7 +58,15 @@ impl WorkloadView<'_> {
         labels: &str,
     ) -> Answer<Vec<String>, Refused> {
         self.granted(api_version, kind)?;
+        names::namespace(namespace)?;
         self.source.list(api_version, kind, namespace, labels).await
+    }
+
+    async fn certificate(&mut self, namespace: &str, pod: &str, port: u16) -> Answer<String, Refused> {
+        self.granted("v1", "Pod")?;
+        names::name(namespace).and_then(|()| names::name(pod))?;
+        count_request(self.requests_left)?;
+        self.certificates.serving_certificate(namespace, pod, port).await
     }
 }
 
@@ -70,5 +83,14 @@ impl workload::Host for WorkloadView<'_> {
         labels: String,
     ) -> Result<Answer<Vec<String>, types::CallError>> {
         Ok(self.many(&api_version, &kind, namespace.as_deref(), &labels).await.map_err(Into::into))
+    }
+
+    async fn serving_certificate(
+        &mut self,
+        namespace: String,
+        pod: String,
+        port: u16,
+    ) -> Result<Answer<String, types::CallError>> {
+        Ok(self.certificate(&namespace, &pod, port).await.map_err(Into::into))
     }
 }

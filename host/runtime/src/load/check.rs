@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::grants::Origin;
 
 /// Everything that is wrong, in words for the provider's author.
-pub(super) fn problems(descriptor: &Descriptor, exported: &[Role]) -> Vec<String> {
+pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], converts: bool) -> Vec<String> {
     let mut problems = Vec::new();
     if !dns_label(&descriptor.name) {
         problems.push(format!("name {:?} is no DNS label", descriptor.name));
@@ -25,7 +25,8 @@ pub(super) fn problems(descriptor: &Descriptor, exported: &[Role]) -> Vec<String
         if !seen.insert(name.clone()) {
             problems.push(format!("kind {name} is served twice"));
         }
-        problems.extend(kind_problems(kind, exported).into_iter().map(|problem| format!("kind {name}: {problem}")));
+        let found = kind_problems(kind, exported).into_iter().chain(conversion_problem(kind, converts));
+        problems.extend(found.map(|problem| format!("kind {name}: {problem}")));
     }
     problems.extend(wants_problems(&descriptor.wants));
     problems
@@ -63,6 +64,18 @@ fn kind_problems(kind: &KindDescriptor, exported: &[Role]) -> Vec<String> {
     }
     problems.extend(crd_problems(kind));
     problems
+}
+
+/// Several served versions need somebody who converts, unless the CRD says that nothing but the version differs.
+fn conversion_problem(kind: &KindDescriptor, converts: bool) -> Option<String> {
+    let versions = kind.crd.pointer("/spec/versions").and_then(Value::as_array)?;
+    let served = versions.iter().filter(|version| version["served"] == true).count();
+    let same = kind.crd.pointer("/spec/conversion/strategy").and_then(Value::as_str) == Some("None");
+    (served > 1 && !same && !converts).then(|| {
+        "its CRD serves several versions, and the component does not export conversion (say spec.conversion.strategy \
+         None if they differ in nothing but their name)"
+            .to_owned()
+    })
 }
 
 fn crd_problems(kind: &KindDescriptor) -> Vec<String> {
@@ -119,6 +132,7 @@ fn role_name(role: Role) -> &'static str {
     match role {
         Role::InfrastructureCluster => "infrastructure-cluster",
         Role::InfrastructureMachine => "infrastructure-machine",
+        Role::InfrastructureMachinePool => "infrastructure-machine-pool",
         Role::Bootstrap => "bootstrap",
         Role::ControlPlane => "control-plane",
         Role::Template => "template",
@@ -177,7 +191,7 @@ mod tests {
         document["kinds"][0]["finalizers"] =
             json!(["infrastructure.example.org/machine", "examplemachine.infrastructure.example.org"]);
         change(&mut document);
-        problems(&serde_json::from_value(document).unwrap(), &[Role::InfrastructureMachine])
+        problems(&serde_json::from_value(document).unwrap(), &[Role::InfrastructureMachine], false)
     }
 
     #[test]
@@ -188,7 +202,13 @@ mod tests {
     #[test]
     fn each_defect_is_named() {
         type Change = fn(&mut Value);
-        let rows: [(&str, Change); 13] = [
+        let rows: [(&str, Change); 14] = [
+            ("does not export conversion", |d| {
+                let mut older = d["kinds"][0]["crd"]["spec"]["versions"][0].clone();
+                older["name"] = json!("v1beta1");
+                older["storage"] = json!(false);
+                d["kinds"][0]["crd"]["spec"]["versions"].as_array_mut().unwrap().push(older);
+            }),
             ("name \"Example\" is no DNS label", |d| d["name"] = json!("Example")),
             ("version is empty", |d| d["version"] = json!("")),
             ("it serves no kind", |d| d["kinds"] = json!([])),

@@ -22,6 +22,10 @@ async fn every_role_answers_in_its_own_type() {
     };
     assert_eq!((endpoint.port, failure_domains[0].name.as_str()), (6443, "a"));
     assert!(matches!(answer(Function::MachineProvision).await, Answer::Machine { provisioned: true, .. }));
+    let Answer::Pool { provisioned: true, provider_ids, replicas: 2 } = answer(Function::PoolProvision).await else {
+        panic!("no pool")
+    };
+    assert_eq!(provider_ids, ["fixture:////m-0", "fixture:////m-1"]);
     let Answer::Bootstrap(Some(data)) = answer(Function::BootstrapGenerate).await else { panic!("no data") };
     assert_eq!((data.format.as_str(), data.value.len()), ("cloud-config", 16));
     let Answer::ControlPlane(state) = answer(Function::ControlPlaneReconcile).await else { panic!("no state") };
@@ -29,6 +33,7 @@ async fn every_role_answers_in_its_own_type() {
     for (function, gone) in [
         (Function::ClusterDeprovision, true),
         (Function::MachineDeprovision, true),
+        (Function::PoolDeprovision, true),
         (Function::BootstrapRelease, true),
         (Function::ControlPlaneDelete, false),
     ] {

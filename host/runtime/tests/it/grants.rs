@@ -71,6 +71,66 @@ async fn keys_need_a_grant() {
 }
 
 #[tokio::test]
+async fn etcd_needs_a_grant_and_its_requests_are_counted() {
+    let bench = Bench::new(Limits { requests: 3, ..Limits::default() }).await;
+    let granted = || Grants { etcd: true, ..Grants::default() };
+    let denied = bench.seen(json!({"do": "etcd", "id": 2}), Grants::default()).await;
+    for act in ["members", "remove", "moveLeader"] {
+        assert_eq!(denied[act]["refused"], "Refusal::Denied", "{act}");
+    }
+    let seen = bench.seen(json!({"do": "etcd", "id": 2}), granted()).await;
+    assert_eq!(seen, json!({"members": {"ok": ["1 one leader"]}, "remove": {"ok": true}, "moveLeader": {"ok": true}}));
+    let seen = bench.seen(json!({"do": "etcd", "id": 1}), granted()).await;
+    assert_eq!(seen["remove"], json!({"refused": "Refusal::Invalid", "reason": "Leader", "message": "it leads"}));
+    let few = Bench::new(Limits { requests: 2, ..Limits::default() }).await;
+    let seen = few.seen(json!({"do": "etcd", "id": 2}), granted()).await;
+    assert_eq!((&seen["remove"]["ok"], &seen["moveLeader"]["reason"]), (&json!(true), &json!("TooManyRequests")));
+}
+
+#[tokio::test]
+async fn serving_certificates_need_the_grant_to_read_pods() {
+    let bench = Bench::new(Limits { requests: 1, ..Limits::default() }).await;
+    let spec = json!({"do": "serving-certificate", "namespace": "kube-system", "name": "p", "port": 6443});
+    let seen = bench.seen(spec.clone(), Grants { reads: kinds("", "Pod"), ..Grants::default() }).await;
+    assert_eq!(seen["refused"], "Refusal::Denied");
+    let granted = Grants { workload_reads: kinds("", "Pod"), ..Grants::default() };
+    assert_eq!(bench.seen(spec, granted).await, json!({"ok": "certificate of kube-system/p:6443"}));
+}
+
+/// What would become another path of the API server is refused before anybody is asked.
+#[tokio::test]
+async fn names_lead_to_nothing_but_the_object_that_they_name() {
+    let bench = Bench::new(Limits::default()).await;
+    let all = || Grants {
+        reads: kinds("", "Pod"),
+        writes: kinds("", "ConfigMap"),
+        workload_reads: kinds("", "Pod"),
+        workload_writes: kinds("", "Pod"),
+        secrets: vec!["*-ca".into()],
+        namespaces: vec!["*".into()],
+        ..Grants::default()
+    };
+    let pod = |act: &str, namespace: &str, name: &str| json!({"do": act, "apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "port": 1});
+    let rows = [
+        pod("get", "mine", "p/log"),
+        pod("get", "other/secrets/s?x=", "p"),
+        pod("workload-get", "kube-system/secrets/s?x=", "p"),
+        pod("workload-get", "kube-system", "../secrets/s"),
+        pod("serving-certificate", "kube-system", "p/exec?command=id&x="),
+        json!({"do": "secret", "name": "admin?x=-ca", "key": "tls.crt"}),
+    ];
+    for spec in rows {
+        let seen = bench.seen(spec.clone(), all()).await;
+        assert_eq!((&seen["refused"], &seen["reason"]), (&json!("Refusal::Invalid"), &json!("BadName")), "{spec}");
+    }
+    let object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "a/secrets/b?c="}});
+    let spec = json!({"do": "write", "object": object, "apiVersion": "v1", "kind": "Pod", "namespace": "a", "name": "p/eviction"});
+    let operations = bench.granted(spec, all()).await.unwrap().outcome.operations;
+    assert!(operations.iter().all(|operation| matches!(operation, Operation::Refused { .. })), "{operations:?}");
+}
+
+#[tokio::test]
 async fn writes_without_a_grant_fail_in_their_place() {
     let bench = Bench::new(Limits::default()).await;
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});

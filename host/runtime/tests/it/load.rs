@@ -17,7 +17,13 @@ async fn a_provider_says_what_it_is() {
     assert_eq!(provider.descriptor().name, "fixture");
     assert_eq!(
         provider.roles(),
-        [Role::InfrastructureCluster, Role::InfrastructureMachine, Role::Bootstrap, Role::ControlPlane]
+        [
+            Role::InfrastructureCluster,
+            Role::InfrastructureMachine,
+            Role::InfrastructureMachinePool,
+            Role::Bootstrap,
+            Role::ControlPlane
+        ]
     );
     assert_eq!(provider.size(), bytes.len());
     assert!(provider.digest().starts_with("sha256:") && provider.digest().len() == 71);

@@ -3,6 +3,7 @@
 
 mod aot;
 mod calls;
+mod conversion;
 mod grants;
 #[path = "../../../../tests/src/guests.rs"]
 #[allow(dead_code, reason = "shared with the end-to-end tests, which build plugins too")]

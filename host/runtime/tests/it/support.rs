@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use capwasm_runtime::{
-    Call, CallError, Capabilities, Facts, Function, Grants, HttpClient, Limits, LoadError, Lookup, ObjectRef, Provider,
-    Refused, Reply, Runtime, RuntimeOptions, Secrets,
+    Call, CallError, Capabilities, Etcd, EtcdMember, Facts, Function, Grants, HttpClient, Limits, LoadError, Lookup,
+    ObjectRef, Provider, Refused, Reply, Runtime, RuntimeOptions, Secrets, ServingCertificates,
 };
 use serde_json::{Value, json};
 
@@ -46,6 +46,8 @@ impl Bench {
             capabilities: Capabilities {
                 lookup: Arc::new(Objects),
                 workload: Arc::new(Objects),
+                certificates: Arc::new(Objects),
+                etcd: Arc::new(Objects),
                 secrets: Arc::new(Objects),
                 http: Arc::new(client),
             },
@@ -119,5 +121,27 @@ impl Secrets for Objects {
 
     async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
         Ok(BTreeMap::from([("value".to_owned(), b"#!".to_vec())]))
+    }
+}
+
+#[async_trait]
+impl ServingCertificates for Objects {
+    async fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused> {
+        Ok(format!("certificate of {namespace}/{pod}:{port}"))
+    }
+}
+
+#[async_trait]
+impl Etcd for Objects {
+    async fn members(&self) -> Result<Vec<EtcdMember>, Refused> {
+        Ok(vec![EtcdMember { id: 1, name: "one".into(), leader: true, healthy: true, ..EtcdMember::default() }])
+    }
+
+    async fn remove(&self, id: u64) -> Result<(), Refused> {
+        if id == 1 { Err(Refused::invalid("Leader", "it leads")) } else { Ok(()) }
+    }
+
+    async fn move_leader(&self, _: u64) -> Result<(), Refused> {
+        Ok(())
     }
 }

@@ -1,0 +1,199 @@
+//! Who converts the objects of which kind: the generation that serves it, and between two generations the older one.
+//!
+//! An API server asks while a request waits and has no way to wait asynchronously, so conversions run on a thread of their own:
+//! whoever asks blocks until it has answered. Nothing there waits for the API server, so this cannot go in a circle.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use capwasm_api::descriptor::KindDescriptor;
+use capwasm_api::json;
+use capwasm_runtime::Provider;
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::reads::chain;
+
+/// Longer than any conversion takes under its limits, waiting for a place included.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Why objects were not converted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotConverted {
+    /// The provider that converts the kind is not loaded.
+    #[error("{0}")]
+    NotLoaded(String),
+    /// It cannot, or broke the contract.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Converters by group and kind. One per process.
+#[derive(Debug)]
+pub struct Conversions {
+    kinds: RwLock<HashMap<(String, String), Converter>>,
+    /// `apiVersion` in which an object of a kind is referred to by those who speak v1beta1.
+    references: RwLock<HashMap<(String, String), String>>,
+    jobs: UnboundedSender<Job>,
+}
+
+#[derive(Clone)]
+struct Converter {
+    /// Name of the provider.
+    provider: String,
+    component: Arc<Provider>,
+}
+
+impl std::fmt::Debug for Converter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.provider, self.component.digest())
+    }
+}
+
+struct Job {
+    component: Arc<Provider>,
+    objects: Vec<String>,
+    to: String,
+    answer: mpsc::SyncSender<Result<Vec<String>, String>>,
+}
+
+impl Conversions {
+    /// Nobody converts anything yet.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start() -> std::io::Result<Arc<Self>> {
+        let runtime = Builder::new_current_thread().enable_time().build()?;
+        let (jobs, queue) = unbounded_channel();
+        // Ends when the last reference to the registry is gone.
+        thread::Builder::new().name("capwasm-convert".into()).spawn(move || runtime.block_on(work(queue)))?;
+        Ok(Arc::new(Conversions { kinds: RwLock::default(), references: RwLock::default(), jobs }))
+    }
+
+    /// `component` converts its kinds from now on. Kinds that an older generation had and this one has not keep the older one:
+    /// their objects may still be stored.
+    pub fn serve(&self, component: &Arc<Provider>) {
+        self.put(component, true);
+    }
+
+    /// As [`Conversions::serve`], for kinds that nobody converts: between a CRD's installation and the provider's start its
+    /// objects can be read already.
+    pub fn offer(&self, component: &Arc<Provider>) {
+        self.put(component, false);
+    }
+
+    fn put(&self, component: &Arc<Provider>, replace: bool) {
+        let descriptor = component.descriptor();
+        let referred = descriptor.kinds.iter().map(|kind| ((kind.group.clone(), kind.kind.clone()), older(kind)));
+        self.references.write().extend(referred);
+        if !component.converts() {
+            return;
+        }
+        let converter = Converter { provider: descriptor.name.clone(), component: component.clone() };
+        let mut kinds = self.kinds.write();
+        for kind in &descriptor.kinds {
+            let key = (kind.group.clone(), kind.kind.clone());
+            if replace || !kinds.contains_key(&key) {
+                kinds.insert(key, converter.clone());
+            }
+        }
+    }
+
+    /// The provider is gone.
+    pub fn leave(&self, provider: &str) {
+        self.kinds.write().retain(|_, converter| converter.provider != provider);
+    }
+
+    /// The `apiVersion` that a v1beta1 reference to a provider's kind names; none when no provider of the kind was loaded.
+    pub fn reference(&self, group: &str, kind: &str) -> Option<String> {
+        self.references.read().get(&(group.to_owned(), kind.to_owned())).cloned()
+    }
+
+    /// Objects of one kind, in order, each in version `to` (`group/version`). `provider` is whose the CRD is, for the message.
+    /// Blocks the thread while the provider is asked.
+    ///
+    /// # Errors
+    /// When the provider is not loaded or does not convert them.
+    pub fn convert(
+        &self,
+        group: &str,
+        kind: &str,
+        provider: Option<&str>,
+        objects: &[Value],
+        to: &str,
+    ) -> Result<Vec<Value>, NotConverted> {
+        let converter = self.kinds.read().get(&(group.to_owned(), kind.to_owned())).cloned();
+        let Some(converter) = converter else {
+            return Err(NotConverted::NotLoaded(match provider {
+                Some(provider) => format!("provider {provider:?} is not loaded, or does not convert {kind}.{group}"),
+                None => format!("no provider that converts {kind}.{group} is loaded"),
+            }));
+        };
+        let texts = objects.iter().map(Value::to_string).collect();
+        let failed = |why: String| NotConverted::Failed(format!("provider {:?}: {why}", converter.provider));
+        let texts = self.ask(converter.component.clone(), texts, to).map_err(failed)?;
+        texts
+            .iter()
+            .zip(objects)
+            .map(|(text, object)| checked(text, object, to))
+            .collect::<Result<_, _>>()
+            .map_err(failed)
+    }
+
+    fn ask(&self, component: Arc<Provider>, objects: Vec<String>, to: &str) -> Result<Vec<String>, String> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let job = Job { component, objects, to: to.to_owned(), answer };
+        self.jobs.send(job).map_err(|_| "the thread of conversions ended".to_owned())?;
+        blocking(|| answered.recv_timeout(PATIENCE)).unwrap_or_else(|error| {
+            Err(match error {
+                RecvTimeoutError::Timeout => format!("no answer within {PATIENCE:?}"),
+                RecvTimeoutError::Disconnected => "the conversion was given up".to_owned(),
+            })
+        })
+    }
+}
+
+/// The version of a kind that follows contract v1beta1: the one that its label names, or else the one that is spoken.
+fn older(kind: &KindDescriptor) -> String {
+    let labelled =
+        json::label(&kind.crd, "cluster.x-k8s.io/v1beta1").and_then(|versions| versions.split('_').next_back());
+    format!("{}/{}", kind.group, labelled.unwrap_or(&kind.version))
+}
+
+/// An object as the provider answered it, if it is the same one in the version that was asked for.
+fn checked(text: &str, before: &Value, to: &str) -> Result<Value, String> {
+    let object: Value = serde_json::from_str(text).map_err(|error| format!("its answer is not JSON: {error}"))?;
+    if json::text(&object, "/apiVersion") != Some(to) || json::kind(&object) != json::kind(before) {
+        return Err(format!(
+            "it answered {} {:?} when asked for {} {to:?}",
+            json::kind(&object),
+            json::text(&object, "/apiVersion").unwrap_or_default(),
+            json::kind(before)
+        ));
+    }
+    Ok(object)
+}
+
+/// Lets the runtime give this thread's other tasks to another one, where it can.
+fn blocking<T>(wait: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
+        _ => wait(),
+    }
+}
+
+async fn work(mut queue: UnboundedReceiver<Job>) {
+    while let Some(job) = queue.recv().await {
+        // A long one must not hold up the others; the runtime has places for some at a time.
+        tokio::spawn(async move {
+            let answer = job.component.convert(job.objects, &job.to).await;
+            // Nobody waits for it any more if this fails.
+            let _ = job.answer.send(answer.map_err(|error| chain(&error)));
+        });
+    }
+}

@@ -1,0 +1,57 @@
+//! A guest's way to the etcd of the workload cluster, and to what its pods serve TLS with. Nothing here is remembered: it
+//! changes without anybody telling, so that asking wakes nobody.
+
+use async_trait::async_trait;
+use capwasm_remote::{
+    ForwardError,
+    etcd::{EtcdError, members::Member},
+};
+use capwasm_runtime::{Etcd, EtcdMember, Refusal, Refused, ServingCertificates};
+
+use crate::reads::{Workload, chain};
+
+#[async_trait]
+impl Etcd for Workload {
+    async fn members(&self) -> Result<Vec<EtcdMember>, Refused> {
+        let members = self.connection().await?.etcd().members().await.map_err(refused)?;
+        Ok(members.into_iter().map(shown).collect())
+    }
+
+    async fn remove(&self, id: u64) -> Result<(), Refused> {
+        self.connection().await?.etcd().remove(id).await.map_err(refused)
+    }
+
+    async fn move_leader(&self, to: u64) -> Result<(), Refused> {
+        self.connection().await?.etcd().move_leader(to).await.map_err(refused)
+    }
+}
+
+#[async_trait]
+impl ServingCertificates for Workload {
+    async fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused> {
+        let certificate = self.connection().await?.serving_certificate(namespace, pod, port).await;
+        certificate.map_err(|error| match &error {
+            ForwardError::Refused { source, .. } if matches!(source.as_ref(), kube::Error::Api(s) if s.code == 404) => {
+                Refused::not_found(format!("there is no Pod {namespace}/{pod}"))
+            }
+            _ => Refused::new(Refusal::Unavailable, "PortForwardFailed", chain(&error)),
+        })
+    }
+}
+
+fn shown(member: Member) -> EtcdMember {
+    let Member { id, name, peer_urls, learner, leader, healthy, message, alarms } = member;
+    EtcdMember { id, name, peer_urls, learner, leader, healthy, message, alarms }
+}
+
+fn refused(error: EtcdError) -> Refused {
+    let (refusal, reason) = match &error {
+        EtcdError::Unsupported(_) => (Refusal::Unsupported, "EtcdNotManaged"),
+        EtcdError::NoAuthority(_) => (Refusal::NotFound, "EtcdAuthorityMissing"),
+        EtcdError::BadAuthority(_) => (Refusal::Invalid, "EtcdAuthorityInvalid"),
+        EtcdError::Unavailable(_) => (Refusal::Unavailable, "EtcdUnavailable"),
+        EtcdError::NoMember(_) => (Refusal::NotFound, "NoSuchMember"),
+        EtcdError::Refused(_) => (Refusal::Conflict, "EtcdRefused"),
+    };
+    Refused::new(refusal, reason, error.to_string())
+}
