@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::builtin;
+use crate::config::ConvertedKind;
 use crate::meta;
 use crate::schema::Schema;
 
@@ -86,6 +87,8 @@ pub(crate) struct Resource {
     pub deprecation: Option<String>,
     /// Objects written before this revision were defaulted by an older schema: default them when they are read.
     pub defaulted_since: u64,
+    /// Who is asked to convert between its versions; none: only `apiVersion` differs.
+    pub converted: Option<Arc<ConvertedKind>>,
     /// Whether its CRD is being deleted.
     pub terminating: bool,
     /// Text with which objects begin that are stored in this version.
@@ -104,6 +107,11 @@ impl Resource {
 
     pub fn custom(&self) -> bool {
         self.origin == Origin::Custom
+    }
+
+    /// Whether its objects are stored in another version and have to be converted.
+    pub fn foreign(&self) -> bool {
+        self.converted.is_some() && self.storage != self.api_version()
     }
 
     /// Whether stored bytes can be served as they are.
@@ -199,9 +207,10 @@ impl Catalog {
         self.kinds.get(&(api_version.to_owned(), kind.to_owned()))
     }
 
-    /// The resource of a group in its most preferred version.
-    pub fn preferred(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
-        self.groups.get(group)?.iter().find_map(|(_, resources)| resources.get(plural))
+    /// The resource of a group in the version in which it is stored, for the server's own work: nobody has to convert then. In
+    /// its most preferred version when that one is not served.
+    pub fn in_store(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
+        in_store(self.groups.get(group)?, plural)
     }
 
     /// The resources of one version of one group.
@@ -214,20 +223,23 @@ impl Catalog {
         self.groups.iter().map(|(group, versions)| (group.as_str(), versions.as_slice()))
     }
 
-    /// Every stored resource once, in its preferred version and group.
+    /// Every stored resource once, as [`Catalog::in_store`] has it.
     pub fn stored(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.groups
             .values()
             .flat_map(|versions| {
-                versions.iter().enumerate().flat_map(move |(index, (_, resources))| {
-                    let earlier = &versions[..index];
-                    resources.values().filter(move |r| !earlier.iter().any(|(_, known)| known.contains_key(&r.plural)))
-                })
+                let all = versions.iter().flat_map(|(_, resources)| resources.values());
+                all.filter(|r| in_store(versions, &r.plural).is_some_and(|stored| Arc::ptr_eq(stored, r)))
             })
             .filter(|resource| {
                 resource.origin != Origin::Virtual && meta::split_version(&resource.storage).0 == resource.group
             })
     }
+}
+
+fn in_store<'a>(versions: &'a [Version], plural: &str) -> Option<&'a Arc<Resource>> {
+    let mut served = versions.iter().filter_map(|(_, resources)| resources.get(plural));
+    served.clone().find(|resource| resource.api_version() == resource.storage).or_else(|| served.next())
 }
 
 /// Order of preference of version names: GA before beta before alpha, higher numbers first, anything else last.

@@ -1,11 +1,13 @@
 //! What distinguishes one server from another.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::identity::Identity;
 
@@ -69,14 +71,37 @@ pub struct AdmissionError {
 /// when it is created. Must be pure and idempotent: it runs again when a write is retried, and before schema validation.
 pub type Admission = Arc<dyn Fn(&Value, Option<&Value>) -> Result<Value, AdmissionError> + Send + Sync>;
 
-/// Converts whole objects between the served versions of a custom resource, for CRDs whose conversion strategy is not
-/// `None`. Metadata stays as it is except for annotations and labels.
+/// A kind whose CRD has the conversion strategy `Webhook`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConvertedKind {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Labels of its CRD: whose it is, say.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Why objects were not converted; a sentence for the client.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConversionError {
+    /// Nobody converts this kind just now: 503, try again.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The object cannot be expressed in the other version.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Stands in for the conversion webhooks of all CRDs: converts whole objects between the served versions of a kind. It runs
+/// while a request waits, so it must be quick. Metadata stays as it is except for annotations and labels; what else of it
+/// comes back is ignored.
 pub trait Converter: Send + Sync {
-    /// `object` in version `to` (`group/version`). `object.apiVersion` says which version it is in.
+    /// `objects` of one kind, in order, each in version `to` (`group/version`). `apiVersion` says which version each is in.
     ///
     /// # Errors
-    /// A sentence for the client when the object cannot be expressed in `to`.
-    fn convert(&self, object: Value, to: &str) -> Result<Value, String>;
+    /// When one of them cannot be converted.
+    fn convert(&self, kind: &ConvertedKind, objects: Vec<Value>, to: &str) -> Result<Vec<Value>, ConversionError>;
 }
 
 /// What a CSR asks for.
@@ -99,6 +124,21 @@ pub trait CertificateSigner: Send + Sync {
     /// # Errors
     /// A sentence that becomes the CSR's `Failed` condition.
     fn sign(&self, request: &SigningRequest) -> Result<Option<String>, String>;
+}
+
+/// Bytes to and from a port of a pod.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
+
+/// Leads to ports of pods, in place of the kubelets that do so in a real cluster.
+#[async_trait]
+pub trait PortForward: Send + Sync {
+    /// A connection to `port` of `pod`, which is the stored object.
+    ///
+    /// # Errors
+    /// A sentence for the client.
+    async fn connect(&self, pod: &Value, port: u16) -> Result<Box<dyn ByteStream>, String>;
 }
 
 /// Where the time comes from.
@@ -149,12 +189,14 @@ pub struct ServerConfig {
     pub auth: Authenticator,
     /// In-process defaulting and validation per kind, in this order.
     pub admission: Vec<(GroupKind, Admission)>,
-    /// In-process version conversion per kind.
-    pub converters: Vec<(GroupKind, Arc<dyn Converter>)>,
+    /// Version conversion for CRDs with the strategy `Webhook`. Without it their other versions are refused.
+    pub converter: Option<Arc<dyn Converter>>,
     /// When set, every namespace gets a ServiceAccount `default` and a ConfigMap `kube-root-ca.crt` with this PEM.
     pub service_account_root_ca: Option<String>,
     /// Signs CSRs of nodes.
     pub signer: Option<Arc<dyn CertificateSigner>>,
+    /// Serves `pods/portforward`; without, that is refused as it is where no kubelet answers.
+    pub port_forward: Option<Arc<dyn PortForward>>,
     /// How long Events are kept.
     pub event_ttl: Duration,
     /// The time.
@@ -171,9 +213,10 @@ impl ServerConfig {
             git_version: "v1.34.0".to_owned(),
             auth: Authenticator::default(),
             admission: Vec::new(),
-            converters: Vec::new(),
+            converter: None,
             service_account_root_ca: None,
             signer: None,
+            port_forward: None,
             event_ttl: Duration::from_secs(3600),
             clock: Clock::default(),
         }

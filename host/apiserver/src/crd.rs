@@ -111,7 +111,7 @@ fn conflict(crd: &Value, catalog: &Catalog) -> Option<(&'static str, String)> {
             return Some(("SingularConflict", format!("\"{singular}\" is already in use")));
         }
     }
-    let native = catalog.preferred(group, plural).is_some_and(|known| known.origin != Origin::Custom);
+    let native = catalog.in_store(group, plural).is_some_and(|known| known.origin != Origin::Custom);
     native.then(|| ("PluralConflict", format!("\"{plural}\" is already in use")))
 }
 

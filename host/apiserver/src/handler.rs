@@ -8,6 +8,7 @@ mod discovery;
 mod dispatch;
 mod negotiation;
 mod openapi;
+mod port_forward;
 mod read;
 mod reviews;
 mod stream;
@@ -15,4 +16,4 @@ mod write;
 
 pub(crate) use authentication::authenticate;
 pub use body::Body;
-pub(crate) use dispatch::{Call, handle, refuse};
+pub(crate) use dispatch::{Call, document, handle, refuse};

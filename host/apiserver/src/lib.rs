@@ -8,10 +8,10 @@
 //! - the handler: paths, content negotiation, authentication, authorisation, discovery, OpenAPI.
 //! - controllers: garbage collection, namespaces, custom-resource cleanup, expiry of events, signing of node certificates.
 //!
-//! What is not there: webhooks (stored, never called; use [`ServerConfig::admission`] and [`ServerConfig::converters`]), API
+//! What is not there: webhooks (stored, never called; use [`ServerConfig::admission`] and [`ServerConfig::converter`]), API
 //! aggregation, ServiceAccount tokens, quotas and priority, protobuf *responses*, `/openapi/v2`, pods' log, exec and
-//! attach, graceful deletion (there is no kubelet to wait for), and the workload controllers (Deployments are stored, and
-//! nobody makes pods of them).
+//! attach, port-forwards over SPDY (over WebSockets there are, see [`PortForward`]), graceful deletion (there is no kubelet
+//! to wait for), and the workload controllers (Deployments are stored, and nobody makes pods of them).
 //!
 //! [`Server::client`] is a `kube::Client` without a socket; [`Server::serve`] is the same server over TLS for everyone else.
 //!
@@ -48,10 +48,10 @@ mod strategic;
 mod table;
 
 pub use config::{
-    Admission, AdmissionError, Authenticator, CertificateSigner, Clock, Converter, GroupKind, ServerConfig,
-    SigningRequest,
+    Admission, AdmissionError, Authenticator, ByteStream, CertificateSigner, Clock, ConversionError, ConvertedKind,
+    Converter, GroupKind, PortForward, ServerConfig, SigningRequest,
 };
 pub use handler::Body;
 pub use identity::Identity;
-pub use server::{InProcess, Server, ServerError};
+pub use server::{Filter, InProcess, Server, ServerError};
 pub use store::{Retention, Store, StoreError};

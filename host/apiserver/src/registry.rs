@@ -93,7 +93,7 @@ pub(crate) struct Registry {
 impl Registry {
     pub fn new(store: Arc<Store>, config: ServerConfig) -> ApiResult<Self> {
         let keyspace = store.keyspace(&config.keyspace);
-        let conversion = Arc::new(Conversion::new(&config.converters));
+        let conversion = Arc::new(Conversion::new(config.converter.clone()));
         let registry = Self {
             store,
             keyspace,
@@ -160,14 +160,14 @@ impl Registry {
         self.conversion.decode(resource, data)
     }
 
-    /// The resource in its most preferred version.
-    pub fn preferred(&self, group: &str, plural: &str) -> ApiResult<Arc<Resource>> {
-        self.catalog().preferred(group, plural).cloned().ok_or_else(ApiError::no_such_path)
+    /// The resource as it is stored, for the server's own use.
+    pub fn in_store(&self, group: &str, plural: &str) -> ApiResult<Arc<Resource>> {
+        self.catalog().in_store(group, plural).cloned().ok_or_else(ApiError::no_such_path)
     }
 
-    /// A locator in the preferred version, for the server's own use.
+    /// A locator of the stored version, for the server's own use.
     pub fn locate(&self, group: &str, plural: &str, namespace: &str, name: &str) -> ApiResult<Locator> {
-        Ok(Locator::new(&self.preferred(group, plural)?, namespace, name))
+        Ok(Locator::new(&self.in_store(group, plural)?, namespace, name))
     }
 
     fn stamp(&self) -> String {

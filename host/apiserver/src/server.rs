@@ -6,6 +6,8 @@ mod service;
 use std::io;
 use std::sync::Arc;
 
+use http::{Method, StatusCode};
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,6 +35,10 @@ pub enum ServerError {
         message: String,
     },
 }
+
+/// Answers a request of one listener, by method and path, in place of the server behind it; `None` lets it pass. It is asked
+/// before authentication: for what a whole API server would say whoever asks, such as that its storage does not answer.
+pub type Filter = Arc<dyn Fn(&Method, &str) -> Option<(StatusCode, Value)> + Send + Sync>;
 
 struct Inner {
     registry: Arc<Registry>,
@@ -88,7 +94,21 @@ impl Server {
         tls: Arc<rustls::ServerConfig>,
         shutdown: CancellationToken,
     ) -> io::Result<()> {
-        connection::serve(self, listener, tls, shutdown).await
+        connection::serve(self, listener, tls, shutdown, None).await
+    }
+
+    /// As [`Server::serve`], with a filter in front of this listener alone.
+    ///
+    /// # Errors
+    /// When the listener fails for good.
+    pub async fn serve_filtered(
+        &self,
+        listener: TcpListener,
+        tls: Arc<rustls::ServerConfig>,
+        shutdown: CancellationToken,
+        filter: Filter,
+    ) -> io::Result<()> {
+        connection::serve(self, listener, tls, shutdown, Some(filter)).await
     }
 
     /// Ends watches, connections and controllers, and waits for them. What was answered is durable already.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::config::ConvertedKind;
+
 use super::{Origin, Resource, Scale, SchemaRef};
 use crate::meta;
 use crate::schema::Schema;
@@ -37,6 +39,7 @@ pub(super) fn resources(crd: &Value) -> Vec<Arc<Resource>> {
     let storage_schema = parse(storage);
     let names = |field: &str| crd.pointer(&format!("/status/acceptedNames/{field}"));
     let kind = text(crd, "/status/acceptedNames/kind");
+    let converted = converted(crd, kind);
     let mut served = Vec::new();
     for version in versions.iter().filter(|version| version["served"] == true) {
         let is_storage = version["name"] == storage["name"];
@@ -81,6 +84,7 @@ pub(super) fn resources(crd: &Value) -> Vec<Arc<Resource>> {
                 ),
                 deprecation: deprecated
                     .then(|| warning.unwrap_or_else(|| format!("{group}/{name} {kind} is deprecated"))),
+                converted: converted.clone(),
                 defaulted_since: 0,
                 terminating: meta::deleting(crd),
                 head: String::new(),
@@ -90,6 +94,15 @@ pub(super) fn resources(crd: &Value) -> Vec<Arc<Resource>> {
         );
     }
     served
+}
+
+/// Set where the CRD leaves conversion to a webhook, which the server's converter stands in for.
+fn converted(crd: &Value, kind: &str) -> Option<Arc<ConvertedKind>> {
+    let webhook = text(crd, "/spec/conversion/strategy") == "Webhook";
+    let label = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+    let labels = meta::field(crd, "labels").as_object().into_iter().flatten().filter_map(label).collect();
+    webhook
+        .then(|| Arc::new(ConvertedKind { group: text(crd, "/spec/group").to_owned(), kind: kind.to_owned(), labels }))
 }
 
 impl Resource {

@@ -20,7 +20,7 @@ pub(super) fn resource(kind: &BuiltinKind) -> Arc<Resource> {
     };
     let subresources = match (kind.group, kind.plural) {
         ("", "namespaces") => vec!["finalize"],
-        ("", "pods") => vec!["eviction"],
+        ("", "pods") => vec!["eviction", "portforward"],
         ("certificates.k8s.io", "certificatesigningrequests") => vec!["approval"],
         _ => Vec::new(),
     };
@@ -54,6 +54,7 @@ pub(super) fn resource(kind: &BuiltinKind) -> Arc<Resource> {
         columns: None,
         selectable: None,
         deprecation: None,
+        converted: None,
         defaulted_since: 0,
         terminating: false,
         head: String::new(),

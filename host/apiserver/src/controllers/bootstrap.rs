@@ -9,7 +9,7 @@ const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-nod
 
 /// Creates the system namespaces that are missing.
 pub(crate) async fn bootstrap(registry: &Registry) -> ApiResult<()> {
-    let namespaces = registry.preferred("", "namespaces")?;
+    let namespaces = registry.in_store("", "namespaces")?;
     for name in NAMESPACES {
         if registry.find(&registry.locate("", "namespaces", "", name)?)?.is_some() {
             continue;

@@ -12,7 +12,7 @@ pub(super) async fn reconcile(registry: &Registry, name: &str) -> ApiResult<()> 
         return Ok(());
     }
     let (plural, group) = name.split_once('.').unwrap_or((name, ""));
-    let resource = registry.catalog().preferred(group, plural).cloned();
+    let resource = registry.catalog().in_store(group, plural).cloned();
     if let Some(resource) = resource.filter(|resource| resource.custom()) {
         registry.delete_collection(&resource, &ListRequest::default(), &DeleteOptions::default()).await?;
         // Those with finalizers take longer; each that goes wakes this again.

@@ -14,7 +14,7 @@ fn last_seen(event: &Value) -> Option<Timestamp> {
 }
 
 pub(super) async fn reconcile(registry: &Registry) -> ApiResult<()> {
-    let events = registry.preferred("", "events")?;
+    let events = registry.in_store("", "events")?;
     let page = registry.list_now(&events, &ListRequest::default())?;
     let ttl = i64::try_from(registry.config.event_ttl.as_secs()).unwrap_or(i64::MAX);
     let oldest = registry.config.clock.now().as_second().saturating_sub(ttl);

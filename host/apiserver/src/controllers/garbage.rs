@@ -193,7 +193,8 @@ enum Standing {
 
 fn standing(registry: &Registry, at: &Locator, owner: &OwnerRef) -> ApiResult<Standing> {
     let catalog = registry.catalog();
-    let Some(resource) = catalog.kind(&owner.api_version, &owner.kind) else { return Ok(Standing::Solid) };
+    let Some(named) = catalog.kind(&owner.api_version, &owner.kind) else { return Ok(Standing::Solid) };
+    let resource = catalog.in_store(&named.group, &named.plural).unwrap_or(named);
     if resource.namespaced && !at.resource.namespaced {
         return Ok(Standing::Solid);
     }

@@ -30,7 +30,7 @@ async fn furnish(registry: &Registry, name: &str) -> ApiResult<()> {
         if registry.find(&registry.locate("", plural, name, meta::name(&object))?)?.is_some() {
             continue;
         }
-        let resource = registry.preferred("", plural)?;
+        let resource = registry.in_store("", plural)?;
         match registry.create(&resource, name, object, &WriteOptions::internal(MANAGER)).await {
             Err(error) if error.reason != "AlreadyExists" => return Err(error),
             _ => {}

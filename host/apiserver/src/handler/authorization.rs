@@ -2,7 +2,8 @@
 //!
 //! 1. `system:masters` may do everything.
 //! 2. Every user may read discovery, OpenAPI, version and health, and ask about itself (self-subject reviews).
-//! 3. Bootstrap tokens and nodes have the fixed rules of [`RULES`], which follow what kubeadm and the node authorizer grant.
+//! 3. Bootstrap tokens and nodes have the fixed rules of [`RULES`], which follow what kube-apiserver and the node authorizer
+//!    grant by themselves; what kubeadm grants to tokens is in its RBAC objects.
 //! 4. Everyone else has what the stored RBAC objects grant, read when a request comes this far.
 
 use http::Method;
@@ -38,22 +39,10 @@ const fn rule(
 /// What bootstrap tokens and nodes may do.
 static RULES: &[Rule] = &[
     rule(BOOTSTRAPPERS, &["create", "get", "list", "watch"], "certificates.k8s.io", &["certificatesigningrequests"]),
-    rule(BOOTSTRAPPERS, &["get"], "", &["nodes"]),
-    Rule {
-        namespace: Some("kube-system"),
-        names: &["kubeadm-config", "kubelet-config", "kube-proxy"],
-        ..rule(BOOTSTRAPPERS, &["get"], "", &["configmaps"])
-    },
     Rule {
         namespace: Some("kube-public"),
         names: &["cluster-info"],
         ..rule(BOOTSTRAPPERS, &["get"], "", &["configmaps"])
-    },
-    // kubeadm join --control-plane with a certificate key.
-    Rule {
-        namespace: Some("kube-system"),
-        names: &["kubeadm-certs"],
-        ..rule(BOOTSTRAPPERS, &["get"], "", &["secrets"])
     },
     rule(NODES, WRITE, "", &["nodes", "nodes/status"]),
     rule(
@@ -176,7 +165,7 @@ fn granted(
     bindings: &str,
     namespace: Option<&str>,
 ) -> ApiResult<bool> {
-    let bindings = registry.preferred(RBAC, bindings)?;
+    let bindings = registry.in_store(RBAC, bindings)?;
     let request = ListRequest { namespace: namespace.map(str::to_owned), ..ListRequest::default() };
     for (_, data) in registry.list_now(&bindings, &request)?.items {
         let binding = parse(&data)?;
@@ -236,12 +225,12 @@ mod tests {
     }
 
     #[test]
-    fn bootstrap_tokens_may_join_and_nothing_else() {
+    fn bootstrap_tokens_may_ask_for_a_certificate_and_nothing_else() {
         let joiner = Identity::new("system:bootstrap:abcdef", &[BOOTSTRAPPERS]);
         let may = |wish: Wish<'_>| RULES.iter().any(|rule| rule.allows(&joiner, &wish));
         assert!(may(wish("create", "certificates.k8s.io", "certificatesigningrequests", "", "")));
-        assert!(may(wish("get", "", "configmaps", "kube-system", "kubeadm-config")));
-        assert!(!may(wish("get", "", "configmaps", "kube-system", "other")));
+        assert!(may(wish("get", "", "configmaps", "kube-public", "cluster-info")));
+        assert!(!may(wish("get", "", "configmaps", "kube-system", "kubeadm-config")), "kubeadm grants it by RBAC");
         assert!(!may(wish("list", "", "secrets", "kube-system", "")));
         assert!(!may(wish("create", "", "nodes", "", "")));
     }

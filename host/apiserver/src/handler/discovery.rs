@@ -59,6 +59,11 @@ fn subresources(resource: &Resource) -> Vec<(&'static str, Value, &'static [&'st
             "eviction" => {
                 found.push(("eviction", json!({"group": "policy", "version": "v1", "kind": "Eviction"}), &["create"]))
             }
+            "portforward" => found.push((
+                "portforward",
+                json!({"group": "", "version": "v1", "kind": "PodPortForwardOptions"}),
+                &["create", "get"],
+            )),
             "finalize" => found.push(("finalize", own.clone(), &["update"])),
             other => found.push((other, own.clone(), &["get", "patch", "update"])),
         }

@@ -1,12 +1,13 @@
 //! One request: authorised, routed, answered.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use hyper::upgrade::OnUpgrade;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::negotiation::DiscoveryForm;
-use super::{Body, authorization, discovery, negotiation, openapi, read, reviews, write};
+use super::{Body, authorization, discovery, negotiation, openapi, port_forward, read, reviews, write};
 use crate::catalog::{Origin, Resource};
 use crate::identity::Identity;
 use crate::registry::{Locator, Registry};
@@ -23,6 +24,8 @@ pub(crate) struct Call {
     pub identity: Identity,
     /// Ends watches when the server goes.
     pub shutdown: CancellationToken,
+    /// The connection, for who takes it over. HTTP/1.1 only, and not in-process.
+    pub upgrade: Option<OnUpgrade>,
 }
 
 impl Call {
@@ -38,6 +41,8 @@ pub(crate) struct Reply {
     pub body: Body,
     pub warnings: Vec<String>,
     pub etag: Option<String>,
+    /// Besides those that follow from the other fields.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Reply {
@@ -48,6 +53,7 @@ impl Reply {
             body: Body::whole(bytes.into()),
             warnings: Vec::new(),
             etag: None,
+            headers: Vec::new(),
         }
     }
 
@@ -77,11 +83,17 @@ impl Reply {
                 headers.append(header::WARNING, value);
             }
         }
+        headers.extend(self.headers);
         if let Some(value) = self.etag.and_then(|etag| HeaderValue::from_str(&etag).ok()) {
             headers.insert(header::ETAG, value);
         }
         response
     }
+}
+
+/// A whole document as a response.
+pub(crate) fn document(code: StatusCode, document: &Value) -> Response<Body> {
+    Reply::value(document).code(code).into_response()
 }
 
 /// The response for an error.
@@ -242,6 +254,12 @@ async fn subresource(registry: &Registry, call: &Call, at: &Locator, verb: &str,
         "scale" if at.resource.scale.is_some() => return write::scale(registry, call, at, verb).await,
         "eviction" if at.resource.subresources.contains(&"eviction") && verb == "create" => {
             return write::evict(registry, call, at).await;
+        }
+        "portforward" if at.resource.subresources.contains(&"portforward") => {
+            return match verb {
+                "get" | "create" => port_forward::answer(registry, call, at),
+                _ => Err(ApiError::method_not_allowed()),
+            };
         }
         "finalize" if at.resource.subresources.contains(&"finalize") => Part::Finalize,
         "approval" if at.resource.subresources.contains(&"approval") => Part::Approval,

@@ -221,15 +221,19 @@ fn apply_configuration(
         root.remove("status");
     }
     let storage = &at.resource.storage;
-    let applied = registry.conversion.convert(&at.resource, applied, storage)?;
-    let live = live.map(|live| registry.conversion.convert(&at.resource, live.clone(), storage)).transpose()?;
+    let stored = at.resource.foreign();
+    let applied = match stored {
+        true => registry.partial(at, applied, options)?,
+        false => registry.conversion.convert(&at.resource, applied, storage)?,
+    };
+    let live = live.map(|live| registry.to_storage(&at.resource, live.clone())).transpose()?;
     let schema = at.resource.storage_schema.as_deref();
     let now = registry.config.clock.stamp();
     let object =
         apply::apply(live.as_ref(), &applied, schema, &options.manager, options.force, part.subresource(), &now)
             .map_err(|error| apply_error(at, error))?;
-    let object = registry.conversion.convert(&at.resource, object, &version)?;
-    Ok(Edited { object, tracked: true })
+    let object = if stored { object } else { registry.conversion.convert(&at.resource, object, &version)? };
+    Ok(Edited { object, tracked: true, stored })
 }
 
 fn apply_error(at: &Locator, error: ApplyError) -> ApiError {
@@ -353,7 +357,7 @@ pub(super) async fn delete_collection(
 pub(super) async fn evict(registry: &Registry, call: &Call, at: &Locator) -> ApiResult<Reply> {
     let body = decode::object(call.header(header::CONTENT_TYPE), &call.body)?.object;
     let pod = registry.find(at)?.ok_or_else(|| at.not_found())?;
-    let budgets = registry.preferred("policy", "poddisruptionbudgets")?;
+    let budgets = registry.in_store("policy", "poddisruptionbudgets")?;
     let request = ListRequest { namespace: Some(at.namespace.clone()), ..ListRequest::default() };
     for (key, data) in registry.list(&budgets, &request).await?.items {
         let budget = parse(&data)?;

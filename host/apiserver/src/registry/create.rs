@@ -40,7 +40,7 @@ impl Registry {
             let name = if given.is_empty() { naming::generate(&base) } else { given.clone() };
             let at = Locator::new(resource, namespace, &name);
             let mut warnings = Vec::new();
-            let incoming = self.incoming(&at, object.clone(), options, &mut warnings)?;
+            let incoming = self.incoming_whole(&at, object.clone(), None, options, &mut warnings)?;
             tried += 1;
             match self.insert(&at, incoming, options, false).await {
                 Ok(mut written) => {

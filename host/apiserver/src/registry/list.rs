@@ -197,8 +197,8 @@ impl Registry {
             .then(|| records.last())
             .flatten()
             .map(|last| Token { rv: revision, after: last.key.as_str().to_owned() }.encode());
-        let show = |record: crate::store::Record| Ok((record.key, self.show(resource, &record.data, record.revision)?));
-        let items = records.into_iter().map(show).collect::<ApiResult<Vec<_>>>()?;
+        let shown = self.conversion.show_all(resource, &records)?;
+        let items = records.into_iter().map(|record| record.key).zip(shown).collect();
         Ok(Page { revision, items, next, remaining: (more && count_rest).then_some(beyond) })
     }
 }

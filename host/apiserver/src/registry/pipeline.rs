@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{FieldValidation, Locator, Registry, WriteOptions};
+use crate::catalog::Resource;
 use crate::config::GroupKind;
 use crate::meta;
 use crate::schema::{self, FieldError};
@@ -32,30 +33,49 @@ impl Registry {
     pub(super) fn incoming(
         &self,
         at: &Locator,
-        mut object: Value,
+        object: Value,
+        options: &WriteOptions,
+        warnings: &mut Vec<String>,
+    ) -> ApiResult<Value> {
+        let object = shaped(at, object, options, warnings)?;
+        self.to_storage(&at.resource, object)
+    }
+
+    /// A client's object in the storage version, without what the schema of that version does not know: a converter may find it in
+    /// an annotation that the client wrote.
+    pub(crate) fn to_storage(&self, resource: &Resource, object: Value) -> ApiResult<Value> {
+        let mut object = self.conversion.convert(resource, object, &resource.storage)?;
+        if let Some(schema) = resource.storage_schema.as_ref().filter(|_| resource.foreign()) {
+            schema::prune(schema, &mut object);
+            schema::drop_nulls(schema, &mut object);
+        }
+        Ok(object)
+    }
+
+    /// As [`Registry::incoming`] for a whole object, which is held against the schema of its own version first: a converter
+    /// may rely on it. `old` is the stored one in that version.
+    pub(super) fn incoming_whole(
+        &self,
+        at: &Locator,
+        object: Value,
+        old: Option<&Value>,
         options: &WriteOptions,
         warnings: &mut Vec<String>,
     ) -> ApiResult<Value> {
         let resource = &at.resource;
-        check_shape(at, &mut object)?;
-        if let Some(schema) = &resource.schema {
-            let unknown = schema::prune(schema, &mut object);
-            if resource.custom() {
-                schema::drop_nulls(schema, &mut object);
-            }
-            if !unknown.is_empty() {
-                let texts = unknown.iter().map(|path| format!("unknown field \"{path}\""));
-                match options.validation {
-                    FieldValidation::Ignore => {}
-                    FieldValidation::Warn => warnings.extend(texts),
-                    FieldValidation::Strict => {
-                        let all = texts.collect::<Vec<_>>().join(", ");
-                        return Err(ApiError::bad_request(format!("strict decoding error: {all}")));
-                    }
-                }
-            }
+        let mut object = shaped(at, object, options, warnings)?;
+        if let Some(schema) = resource.schema.as_ref().filter(|_| resource.foreign()) {
+            schema::default(schema, &mut object);
+            refuse_invalid(at, schema::validate(schema, &object, old))?;
         }
-        self.conversion.convert(resource, object, &resource.storage)
+        self.to_storage(resource, object)
+    }
+
+    /// An applied configuration of another served version, as far as it goes, in the storage version.
+    pub(crate) fn partial(&self, at: &Locator, object: Value, options: &WriteOptions) -> ApiResult<Value> {
+        // What it warns of was warned of when it was decoded, or is found again in the merged object.
+        let object = shaped(at, object, options, &mut Vec::new())?;
+        self.to_storage(&at.resource, object)
     }
 
     /// Fills in defaults and runs the admission hooks of the kind.
@@ -78,12 +98,36 @@ impl Registry {
     /// Validates against the schema of the storage version.
     pub(super) fn validate(&self, at: &Locator, object: &Value, old: Option<&Value>) -> ApiResult<()> {
         let Some(schema) = &at.resource.storage_schema else { return Ok(()) };
-        let errors = schema::validate(schema, object, old);
-        if errors.is_empty() {
-            return Ok(());
-        }
-        Err(invalid(at, errors.into_iter().map(cause).collect()))
+        refuse_invalid(at, schema::validate(schema, object, old))
     }
+}
+
+/// The object with the shape and in the version that the path asks for, without what the schema of that version does not
+/// know.
+fn shaped(at: &Locator, mut object: Value, options: &WriteOptions, warnings: &mut Vec<String>) -> ApiResult<Value> {
+    let resource = &at.resource;
+    check_shape(at, &mut object)?;
+    let Some(schema) = &resource.schema else { return Ok(object) };
+    let unknown = schema::prune(schema, &mut object);
+    if resource.custom() {
+        schema::drop_nulls(schema, &mut object);
+    }
+    if !unknown.is_empty() {
+        let texts = unknown.iter().map(|path| format!("unknown field \"{path}\""));
+        match options.validation {
+            FieldValidation::Ignore => {}
+            FieldValidation::Warn => warnings.extend(texts),
+            FieldValidation::Strict => {
+                let all = texts.collect::<Vec<_>>().join(", ");
+                return Err(ApiError::bad_request(format!("strict decoding error: {all}")));
+            }
+        }
+    }
+    Ok(object)
+}
+
+fn refuse_invalid(at: &Locator, errors: Vec<FieldError>) -> ApiResult<()> {
+    if errors.is_empty() { Ok(()) } else { Err(invalid(at, errors.into_iter().map(cause).collect())) }
 }
 
 /// Largest object that is stored. Requests are limited elsewhere; many small patches could still grow one without end.

@@ -40,11 +40,13 @@ pub(crate) struct Edited {
     pub object: Value,
     /// Whether field ownership is settled already (apply) or follows from the difference.
     pub tracked: bool,
+    /// Whether the object is in the storage version already.
+    pub stored: bool,
 }
 
 impl From<Value> for Edited {
     fn from(object: Value) -> Self {
-        Self { object, tracked: false }
+        Self { object, tracked: false, stored: false }
     }
 }
 
@@ -69,7 +71,10 @@ impl Registry {
                     return Err(ApiError::conflict(&at.resource.group, &at.resource.plural, &at.name, why));
                 }
                 let mut warnings = Vec::new();
-                let incoming = self.incoming(at, edited.object, options, &mut warnings)?;
+                let incoming = match edited.stored {
+                    true => edited.object,
+                    false => self.incoming_whole(at, edited.object, None, options, &mut warnings)?,
+                };
                 match self.insert(at, incoming, options, edited.tracked).await {
                     Err(error) if error.reason == "AlreadyExists" => continue,
                     other => return other.map(|written| Written { warnings, ..written }),
@@ -92,11 +97,19 @@ impl Registry {
         edit: &(impl Fn(Option<Value>) -> ApiResult<Edited> + Send + Sync),
     ) -> ApiResult<Option<Written>> {
         let resource = &at.resource;
-        let edited = edit(Some(self.decode(resource, &record.data)?))?;
+        let seen = self.decode(resource, &record.data)?;
+        // Held against only where the client's version is another than the stored one.
+        let before = (part == Part::Main && resource.foreign()).then(|| seen.clone());
+        let edited = edit(Some(seen))?;
         check_identity(at, &edited.object, record.revision)?;
         let mut warnings = Vec::new();
-        let live = super::parse(&record.data)?;
-        let incoming = self.incoming(at, edited.object, options, &mut warnings)?;
+        // All rules see the storage version, also of an object that was stored when the storage version was another.
+        let live = self.conversion.convert(resource, super::parse(&record.data)?, &resource.storage)?;
+        let incoming = match (edited.stored, &before) {
+            (true, _) => edited.object,
+            (false, Some(old)) => self.incoming_whole(at, edited.object, Some(old), options, &mut warnings)?,
+            (false, None) => self.incoming(at, edited.object, options, &mut warnings)?,
+        };
         let mut new = merge_part(at, part, &live, incoming);
         if !meta::uid(&new).is_empty() && meta::uid(&new) != meta::uid(&live) {
             let why = format!(

@@ -15,8 +15,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Server, service};
-use crate::handler::{Body, authenticate, refuse};
+use super::{Filter, Server, service};
+use crate::handler::{Body, authenticate, document, refuse};
 use crate::identity::Identity;
 
 /// A client that does not finish its handshake in this time is dropped.
@@ -32,6 +32,7 @@ pub(super) async fn serve(
     listener: TcpListener,
     tls: Arc<rustls::ServerConfig>,
     shutdown: CancellationToken,
+    filter: Option<Filter>,
 ) -> io::Result<()> {
     let acceptor = TlsAcceptor::from(tls);
     let connections = TaskTracker::new();
@@ -51,7 +52,7 @@ pub(super) async fn serve(
             () = shutdown.cancelled() => break Ok(()),
             () = stop.cancelled() => break Ok(()),
         };
-        connections.spawn(connection(server.clone(), acceptor.clone(), stream, stop.clone()));
+        connections.spawn(connection(server.clone(), acceptor.clone(), stream, stop.clone(), filter.clone()));
     };
     drop(listener);
     stop.cancel();
@@ -62,7 +63,13 @@ pub(super) async fn serve(
     result
 }
 
-async fn connection(server: Server, acceptor: TlsAcceptor, stream: TcpStream, stop: CancellationToken) {
+async fn connection(
+    server: Server,
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    stop: CancellationToken,
+    filter: Option<Filter>,
+) {
     // Watch events are small and must not wait for more.
     let _ = stream.set_nodelay(true);
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
@@ -73,9 +80,16 @@ async fn connection(server: Server, acceptor: TlsAcceptor, stream: TcpStream, st
     let certificate =
         stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|leaf| identity(leaf));
     let certificate = Arc::new(certificate);
+    let watches = stop.clone();
     let handler = service_fn(move |request: Request<Incoming>| {
-        let (server, certificate) = (server.clone(), Arc::clone(&certificate));
-        async move { Ok::<_, Infallible>(answer(&server, certificate.as_ref().as_ref(), request).await) }
+        let (server, certificate, watches) = (server.clone(), Arc::clone(&certificate), watches.clone());
+        let said = filter.as_ref().and_then(|filter| filter(request.method(), request.uri().path()));
+        async move {
+            Ok::<_, Infallible>(match said {
+                Some((code, said)) => document(code, &said),
+                None => answer(&server, certificate.as_ref().as_ref(), request, watches).await,
+            })
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(Some(IDLE));
@@ -84,7 +98,7 @@ async fn connection(server: Server, acceptor: TlsAcceptor, stream: TcpStream, st
         .timer(TokioTimer::new())
         .max_concurrent_streams(1000)
         .keep_alive_interval(Some(Duration::from_secs(30)));
-    let connection = builder.serve_connection(TokioIo::new(stream), handler);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), handler);
     tokio::pin!(connection);
     let served = tokio::select! {
         served = &mut connection => served,
@@ -101,9 +115,14 @@ async fn connection(server: Server, acceptor: TlsAcceptor, stream: TcpStream, st
     }
 }
 
-async fn answer(server: &Server, certificate: Option<&Identity>, request: Request<Incoming>) -> Response<Body> {
+async fn answer(
+    server: &Server,
+    certificate: Option<&Identity>,
+    request: Request<Incoming>,
+    watches: CancellationToken,
+) -> Response<Body> {
     match authenticate(server.registry(), certificate, request.headers(), request.method(), request.uri().path()) {
-        Ok(identity) => service::answer(server, identity, request).await,
+        Ok(identity) => service::answer(server, identity, request, watches).await,
         Err(error) => refuse(&error),
     }
 }

@@ -9,6 +9,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::upgrade::OnUpgrade;
+use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use crate::handler::{Body, Call, handle, refuse};
@@ -47,17 +49,24 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let Self { server, identity } = self.clone();
-        Box::pin(async move { Ok(answer(&server, identity, request).await) })
+        let watches = server.stop().clone();
+        Box::pin(async move { Ok(answer(&server, identity, request, watches).await) })
     }
 }
 
-/// Answers a request of an identified sender.
-pub(super) async fn answer<B>(server: &Server, identity: Identity, request: Request<B>) -> Response<Body>
+/// Answers a request of an identified sender; `watches` ends a watch.
+pub(super) async fn answer<B>(
+    server: &Server,
+    identity: Identity,
+    request: Request<B>,
+    watches: CancellationToken,
+) -> Response<Body>
 where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    let upgrade = head.extensions.remove::<OnUpgrade>();
     let body = match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
@@ -73,7 +82,8 @@ where
         headers: head.headers,
         body,
         identity,
-        shutdown: server.stop().clone(),
+        shutdown: watches,
+        upgrade,
     };
     if matches!(call.method, Method::GET | Method::HEAD) {
         return handle(server.registry(), call).await;

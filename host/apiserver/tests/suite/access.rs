@@ -63,10 +63,12 @@ async fn a_bootstrap_token_authenticates_while_its_secret_is_there() {
     let f = fixture(Way::Tls).await;
     let bearer = json!({"token": "abcdef.0123456789abcdef"});
     let joiner = as_user(&f, &bearer).await;
-    let nodes: Api<Node> = Api::all(joiner.clone());
-    assert_eq!(status(nodes.get("n").await).code, 401, "no such token yet");
+    let public: Api<ConfigMap> = Api::namespaced(joiner.clone(), "kube-public");
+    assert_eq!(status(public.get("cluster-info").await).code, 401, "no such token yet");
     token(&f.client, "abcdef", "0123456789abcdef").await;
-    assert_eq!(status(nodes.get("n").await).code, 404, "known and allowed");
+    assert_eq!(status(public.get("cluster-info").await).code, 404, "known and allowed");
+    let nodes: Api<Node> = Api::all(joiner.clone());
+    assert_eq!(status(nodes.get("n").await).code, 403, "known, and granted by nobody");
     assert_eq!(status(nodes.list(&ListParams::default()).await).code, 403);
     let wrong: Api<Node> = Api::all(as_user(&f, &json!({"token": "abcdef.0000000000000000"})).await);
     assert_eq!(status(wrong.get("n").await).code, 401);

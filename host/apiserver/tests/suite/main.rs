@@ -10,6 +10,7 @@ mod hooks;
 mod kubectl;
 mod objects;
 mod patches;
+mod port_forward;
 mod restart;
 #[path = "../../../../tests/src/skip.rs"]
 #[allow(dead_code, reason = "shared with the end-to-end tests, which need more than kubectl")]
