@@ -8,6 +8,7 @@ mod observe;
 mod replicas;
 
 use async_trait::async_trait;
+use capwasm_api::names::finalizers;
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 use capwasm_remote::Remote;
 use jiff::Timestamp;
@@ -29,6 +30,10 @@ impl ClusterReconciler {
 impl Reconciler for ClusterReconciler {
     fn name(&self) -> &str {
         "cluster"
+    }
+
+    fn finalizers(&self) -> Vec<String> {
+        vec![finalizers::CLUSTER.to_owned()]
     }
 
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {

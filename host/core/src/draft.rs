@@ -58,6 +58,11 @@ impl Draft {
         }
     }
 
+    /// Whether what differs in the status is news for nobody but people, apart from these fields of it.
+    pub(crate) fn is_informational(&self, besides: &[&str]) -> bool {
+        conditions::is_informational(&self.observed, &self.desired, besides)
+    }
+
     /// The desired object. With `reconciled`, its status says that it is about the generation that the object has once the
     /// draft's own change of the spec is written, so that such a change does not cost a second write of the status.
     pub(crate) fn finish(mut self, reconciled: bool) -> Value {

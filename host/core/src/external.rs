@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use capwasm_api::contract::{self, Contract};
 use capwasm_api::kinds::ContractReference;
-use capwasm_reconcile::{CacheError, View};
+use capwasm_reconcile::{CacheError, View, interests::Parts};
 use serde_json::Value;
 
 use crate::kinds;
@@ -49,6 +49,25 @@ impl External {
 /// Reads the object that `reference` names, in the namespace of the one that refers to it. Whatever is absent (the
 /// object, its CRD, a label) wakes the pass's key when it appears.
 pub(crate) async fn read(view: &View, namespace: &str, reference: &ContractReference) -> Result<External, CacheError> {
+    follow(view, namespace, reference, None).await
+}
+
+/// The same for who follows only these parts of the object.
+pub(crate) async fn read_part(
+    view: &View,
+    namespace: &str,
+    reference: &ContractReference,
+    parts: Parts,
+) -> Result<External, CacheError> {
+    follow(view, namespace, reference, Some(parts)).await
+}
+
+async fn follow(
+    view: &View,
+    namespace: &str,
+    reference: &ContractReference,
+    parts: Option<Parts>,
+) -> Result<External, CacheError> {
     let ContractReference { api_group, kind, name } = reference;
     let crd_name = contract::crd_name(api_group, kind);
     let Some(crd) = view.get(&kinds::crd(), "", &crd_name).await? else {
@@ -69,7 +88,11 @@ pub(crate) async fn read(view: &View, namespace: &str, reference: &ContractRefer
         }
         Err(error) => return Err(error),
     };
-    Ok(match view.get(&kind, namespace, name).await? {
+    let object = match parts {
+        Some(parts) => view.get_part(&kind, namespace, name, parts).await?,
+        None => view.get(&kind, namespace, name).await?,
+    };
+    Ok(match object {
         Some(object) => External::Found { object, contract },
         None => External::Missing,
     })

@@ -32,6 +32,21 @@ pub(crate) fn machine_pool() -> Kind {
     core("MachinePool", "machinepools")
 }
 
+/// `MachineHealthCheck`.
+pub(crate) fn machine_health_check() -> Kind {
+    core("MachineHealthCheck", "machinehealthchecks")
+}
+
+/// `MachineDrainRule`.
+pub(crate) fn machine_drain_rule() -> Kind {
+    core("MachineDrainRule", "machinedrainrules")
+}
+
+/// `Namespace` of a workload cluster.
+pub(crate) fn namespace() -> Kind {
+    Kind::new("", "v1", "Namespace", "namespaces", false)
+}
+
 /// `CustomResourceDefinition`, read for its contract labels.
 pub(crate) fn crd() -> Kind {
     Kind::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false)

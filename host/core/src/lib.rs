@@ -1,4 +1,4 @@
-//! Cluster API's core: reconcilers for Cluster, Machine, MachineSet and MachineDeployment.
+//! Cluster API's core: reconcilers for Cluster, Machine, MachineSet, MachineDeployment, MachinePool and MachineHealthCheck.
 //!
 //! Each kind is a folder: `observe` reads through the pass's view, `decide` is a pure function from what was observed to a
 //! plan, and the rest (conditions, deletion, planners) are pure parts of that decision. Core knows providers only by their
@@ -9,13 +9,17 @@ mod cluster;
 mod draft;
 mod external;
 mod gate;
+mod health_check;
 mod kinds;
 mod machine;
 mod machine_deployment;
+mod machine_pool;
 mod machine_set;
 mod members;
 mod ownership;
+mod percent;
 mod reasons;
+mod remediation;
 mod template;
 #[cfg(test)]
 mod testing;
@@ -45,7 +49,7 @@ pub fn controllers(remote: Remote) -> Vec<Controller> {
         },
         Controller {
             kind: kinds::machine(),
-            reconciler: Arc::new(machine::MachineReconciler::new(remote)),
+            reconciler: Arc::new(machine::MachineReconciler::new(remote.clone())),
             concurrency: 10,
         },
         Controller {
@@ -56,6 +60,16 @@ pub fn controllers(remote: Remote) -> Vec<Controller> {
         Controller {
             kind: kinds::machine_deployment(),
             reconciler: Arc::new(machine_deployment::MachineDeploymentReconciler),
+            concurrency: 10,
+        },
+        Controller {
+            kind: kinds::machine_health_check(),
+            reconciler: Arc::new(health_check::HealthCheckReconciler::new(remote.clone())),
+            concurrency: 10,
+        },
+        Controller {
+            kind: kinds::machine_pool(),
+            reconciler: Arc::new(machine_pool::MachinePoolReconciler::new(remote)),
             concurrency: 10,
         },
     ]

@@ -6,11 +6,13 @@ mod conditions;
 mod decide;
 mod deletion;
 mod drain;
+mod drain_rules;
 mod node;
 mod node_conditions;
 mod observe;
 
 use async_trait::async_trait;
+use capwasm_api::names::finalizers;
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 use capwasm_remote::Remote;
 
@@ -29,6 +31,10 @@ impl MachineReconciler {
 impl Reconciler for MachineReconciler {
     fn name(&self) -> &str {
         "machine"
+    }
+
+    fn finalizers(&self) -> Vec<String> {
+        vec![finalizers::MACHINE.to_owned()]
     }
 
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {

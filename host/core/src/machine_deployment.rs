@@ -7,6 +7,7 @@ mod rollout;
 mod sets;
 
 use async_trait::async_trait;
+use capwasm_api::names::finalizers;
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 
 /// Reconciles MachineDeployments.
@@ -16,6 +17,10 @@ pub(crate) struct MachineDeploymentReconciler;
 impl Reconciler for MachineDeploymentReconciler {
     fn name(&self) -> &str {
         "machinedeployment"
+    }
+
+    fn finalizers(&self) -> Vec<String> {
+        vec![finalizers::MACHINE_DEPLOYMENT.to_owned()]
     }
 
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {

@@ -11,6 +11,7 @@ mod priority;
 mod propagate;
 
 use async_trait::async_trait;
+use capwasm_api::names::finalizers;
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 
 /// Reconciles MachineSets.
@@ -20,6 +21,10 @@ pub(crate) struct MachineSetReconciler;
 impl Reconciler for MachineSetReconciler {
     fn name(&self) -> &str {
         "machineset"
+    }
+
+    fn finalizers(&self) -> Vec<String> {
+        vec![finalizers::MACHINE_SET.to_owned()]
     }
 
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {

@@ -5,6 +5,16 @@ use capwasm_api::json;
 use capwasm_api::names::{condition, reason};
 use serde_json::Value;
 
+/// Conditions of a group that sum up what stands in its Machines and in its replicas, for people.
+pub(crate) const SUMS: [&str; 6] = [
+    condition::MACHINES_READY,
+    condition::MACHINES_UP_TO_DATE,
+    condition::ROLLING_OUT,
+    condition::SCALING_UP,
+    condition::SCALING_DOWN,
+    condition::REMEDIATING,
+];
+
 /// The condition `source` of all Machines as `target`; true when there are none.
 pub(crate) fn aggregated(machines: &[&Value], source: &str, target: &str, reasons: Reasons) -> Condition {
     if machines.is_empty() {

@@ -1,6 +1,7 @@
 //! Owner references and labels that tie objects together.
 
-use capwasm_api::{json, names::labels};
+use capwasm_api::json;
+use capwasm_api::names::{CORE_GROUP, labels};
 use capwasm_reconcile::{Action, Target};
 use serde_json::{Value, json};
 
@@ -25,6 +26,17 @@ pub(crate) fn controller_uid(object: &Value) -> Option<&str> {
         .iter()
         .find(|owner| json::flag(owner, "/controller") == Some(true))
         .and_then(|owner| json::text(owner, "/uid"))
+}
+
+/// Whether another object of this core kind than the one with `uid` controls it: then it is not to be deleted for the sake of a
+/// reference that merely names it.
+pub(crate) fn is_of_another(object: &Value, kind: &str, uid: &str) -> bool {
+    json::items(object, "/metadata/ownerReferences")
+        .iter()
+        .find(|owner| json::flag(owner, "/controller") == Some(true))
+        .is_some_and(|owner| {
+            json::kind(owner) == kind && json::group(owner) == CORE_GROUP && json::text(owner, "/uid") != Some(uid)
+        })
 }
 
 /// Whether an object with this uid is among the owners.

@@ -27,6 +27,21 @@ impl Decision<'_> {
     }
 }
 
+/// What of a Cluster's status sums up that of its parts, for people: nobody acts on it here.
+const SUMS: [&str; 11] = [
+    "controlPlane",
+    "workers",
+    condition::CONTROL_PLANE_MACHINES_READY,
+    condition::CONTROL_PLANE_MACHINES_UP_TO_DATE,
+    condition::WORKER_MACHINES_READY,
+    condition::WORKER_MACHINES_UP_TO_DATE,
+    condition::WORKERS_AVAILABLE,
+    condition::ROLLING_OUT,
+    condition::SCALING_UP,
+    condition::SCALING_DOWN,
+    condition::REMEDIATING,
+];
+
 /// What should be, given what was observed.
 pub(super) fn decide(observed: &Observed) -> Plan {
     let mut decision =
@@ -67,6 +82,9 @@ pub(super) fn decide(observed: &Observed) -> Plan {
         None => Verdict::Done,
     };
     let reconciled = matches!(plan.verdict, Verdict::Done | Verdict::Waiting);
+    // The first status tells its user that somebody looks after the Cluster.
+    let known = json::text(&observed.object, "/status/phase").is_some();
+    plan.status_may_wait = known && draft.is_informational(&SUMS);
     plan.desired = Some(draft.finish(reconciled));
     plan
 }

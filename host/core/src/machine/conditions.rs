@@ -4,6 +4,7 @@ use capwasm_api::conditions::{Condition, Part, Status, mirror, summary};
 use capwasm_api::kinds::{self as typed, MachineDeployment, MachineSet};
 use capwasm_api::names::{condition, labels, reason};
 use capwasm_api::{contract, json};
+use serde_json::Value;
 
 use super::decide::Decision;
 use super::observe::Observed;
@@ -81,10 +82,13 @@ fn absent(observed: &Observed, external: &External, name: &str, before: bool) ->
     }
 }
 
-/// Only for Machines of a MachineDeployment: control planes say it of their own Machines, and nobody of others.
+/// Only for Machines of a MachineDeployment or a MachinePool: control planes say it of their own Machines, and nobody of others.
 fn up_to_date(observed: &Observed) -> Option<Condition> {
     if observed.machine.metadata.labels.contains_key(labels::CONTROL_PLANE) {
         return None;
+    }
+    if let Some(pool) = &observed.pool {
+        return Some(up_to_date_with(pool, observed));
     }
     let set: MachineSet = typed::view(observed.set.as_deref()?).ok()?;
     let deployment: MachineDeployment = typed::view(observed.deployment.as_deref()?).ok()?;
@@ -106,6 +110,20 @@ fn up_to_date(observed: &Observed) -> Option<Condition> {
         let lines: Vec<String> = differences.into_iter().map(|line| format!("* {line}")).collect();
         Condition::new(name, false, reason::NOT_UP_TO_DATE).message(lines.join("\n"))
     })
+}
+
+/// A pool's members are replaced by their provider: what can be seen is the version that they run.
+fn up_to_date_with(pool: &Value, observed: &Observed) -> Condition {
+    let name = condition::UP_TO_DATE;
+    let wanted = json::text(pool, "/spec/template/spec/version");
+    match (wanted, observed.machine.spec.version.as_deref()) {
+        (Some(wanted), Some(runs)) if wanted != runs => {
+            Condition::new(name, false, reason::NOT_UP_TO_DATE).message(format!("* Version {runs}, {wanted} required"))
+        }
+        (Some(_), None) => Condition::new(name, Status::Unknown, reason::UP_TO_DATE_UNKNOWN)
+            .message("The version that it runs is not known yet"),
+        _ => Condition::new(name, true, reason::UP_TO_DATE),
+    }
 }
 
 fn ready(decision: &Decision<'_>) -> Condition {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capwasm_api::conditions::{self as metav1, Status};
-use capwasm_api::names::{annotations, finalizers, labels};
+use capwasm_api::names::{annotations, condition, finalizers, labels};
 use capwasm_api::{contract, json};
 use capwasm_reconcile::{Operation, Plan, Verdict};
 use serde_json::{Map, Value};
@@ -84,8 +84,33 @@ pub(super) fn decide(observed: &Observed) -> Plan {
         None => Verdict::Done,
     };
     let reconciled = matches!(plan.verdict, Verdict::Done | Verdict::Waiting);
+    let before = with_implied(observed, &draft.desired);
+    plan.status_may_wait = metav1::is_informational(&before, &draft.desired, &COPIED);
     plan.desired = Some(draft.finish(reconciled));
     plan
+}
+
+/// What of a Machine's status is copied from elsewhere for people to read.
+const COPIED: [&str; 2] = ["addresses", "certificatesExpiryDate"];
+
+/// The observed Machine, with what its new spec says already: that there are bootstrap data, and infrastructure. The spec is
+/// written at once, and the status that follows from it may wait.
+fn with_implied(observed: &Observed, desired: &Value) -> Value {
+    let mut object = (*observed.object).clone();
+    for (spec, flag, condition) in [
+        ("/spec/bootstrap/dataSecretName", "bootstrapDataSecretCreated", condition::BOOTSTRAP_CONFIG_READY),
+        ("/spec/providerID", "infrastructureProvisioned", condition::INFRASTRUCTURE_READY),
+    ] {
+        let latched = json::flag(desired, &format!("/status/initialization/{flag}")) == Some(true);
+        if !latched || json::text(desired, spec).is_none() {
+            continue;
+        }
+        json::set(&mut object, &["status", "initialization", flag], true);
+        if let Some(holds) = metav1::get(desired, condition).filter(|one| one.status == Status::True) {
+            metav1::set(&mut object, &holds, observed.now);
+        }
+    }
+    object
 }
 
 /// A Machine that nothing made belongs to its Cluster.

@@ -13,6 +13,7 @@ use super::decide::Decision;
 use super::drain;
 use super::observe::{Departure, NodeSight, Observed};
 use crate::external::External;
+use crate::ownership;
 
 /// How often Pods are looked at while a Node is drained; they are not watched.
 const DRAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -48,11 +49,13 @@ pub(super) fn decide(decision: &mut Decision<'_>) -> Stage {
         decision.draft.set_once(&["status", "deletion", "waitForPreTerminateHookStartTime"], observed.now);
         return Stage::Waiting(reason::WAITING_FOR_PRE_TERMINATE_HOOK, format!("Waiting for {}", hooks.join(", ")));
     }
+    let own = observed.machine.metadata.uid.as_str();
     for (external, waiting) in [
         (Some(&observed.infrastructure), reason::WAITING_FOR_INFRASTRUCTURE_DELETION),
         (observed.bootstrap.as_ref(), reason::WAITING_FOR_BOOTSTRAP_DELETION),
     ] {
         match external {
+            Some(External::Found { object, .. }) if ownership::is_of_another(object, "Machine", own) => {}
             Some(External::Found { object, .. }) => {
                 if !json::is_deleting(object) {
                     let uid = json::text(object, "/metadata/uid").map(str::to_owned);
@@ -150,7 +153,7 @@ fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
         decision.wake_after(DRAIN_INTERVAL);
         return Some(Stage::Waiting(reason::DRAINING_NODE, "The Pods of the Node could not be listed".to_owned()));
     };
-    let drain = drain::sort(pods.iter().map(AsRef::as_ref), unreachable);
+    let drain = drain::sort(pods.iter().map(AsRef::as_ref), unreachable, &departure.rules);
     if drain.is_done() {
         return None;
     }
@@ -174,7 +177,11 @@ fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
         let more = if pods.len() > 5 { format!(", ... ({} more)", pods.len() - 5) } else { String::new() };
         (!pods.is_empty()).then(|| format!("* {what}: {}{more}", names.join(", ")))
     };
-    let lines = [line("Pods to evict", &drain.evict), line("Pods to wait for", &drain.wait)];
+    let lines = [
+        line("Pods to evict", &drain.evict),
+        line("Pods to wait for", &drain.wait),
+        line("Pods of later rounds", &drain.later),
+    ];
     Some(Stage::Waiting(reason::DRAINING_NODE, lines.into_iter().flatten().collect::<Vec<_>>().join("\n")))
 }
 

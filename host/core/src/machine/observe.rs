@@ -5,12 +5,14 @@ use std::sync::Arc;
 use capwasm_api::kinds::{self as typed, ContractReference, Machine};
 use capwasm_api::names::{CORE_GROUP, labels};
 use capwasm_api::{contract, json};
+use capwasm_reconcile::interests::Parts;
 use capwasm_reconcile::{CacheError, ClusterId, Pass, ReconcileError, Results, Selector};
 use capwasm_remote::{Remote, Workload};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::deletion;
+use super::drain_rules::{self, Rules};
 use crate::external::{self, External};
 use crate::kinds;
 
@@ -30,6 +32,8 @@ pub(super) struct Observed {
     pub(super) set: Option<Arc<Value>>,
     /// The MachineDeployment behind the set.
     pub(super) deployment: Option<Arc<Value>>,
+    /// The MachinePool that controls it; only the version that it wants wakes.
+    pub(super) pool: Option<Arc<Value>>,
     /// Looked at only when the Machine is being deleted.
     pub(super) departure: Option<Departure>,
 }
@@ -64,6 +68,8 @@ pub(super) struct Departure {
     pub(super) control_plane_machines: usize,
     /// Pods on the Node, looked for only when it is to be drained; `None` when they could not be listed.
     pub(super) pods: Option<Vec<Arc<Value>>>,
+    /// What users want done with these.
+    pub(super) rules: Rules,
 }
 
 impl Observed {
@@ -94,13 +100,13 @@ pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed
     let machine: Machine =
         typed::view(&pass.object).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
-    let cluster = view.get(&kinds::cluster(), namespace, &machine.spec.cluster_name).await?;
+    let cluster = view.get_part(&kinds::cluster(), namespace, &machine.spec.cluster_name, OF_CLUSTER).await?;
     let bootstrap = match &machine.spec.bootstrap.config_ref {
         Some(reference) => Some(external::read(view, namespace, reference).await?),
         None => None,
     };
     let infrastructure = external::read(view, namespace, &machine.spec.infrastructure_ref).await?;
-    let (set, deployment) = owners(pass, &machine).await?;
+    let Owners { set, deployment, pool } = owners(pass, &machine).await?;
     let mut observed = Observed {
         object: pass.object.clone(),
         now: pass.now,
@@ -111,6 +117,7 @@ pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed
         node: NodeSight::NoInfrastructure,
         set,
         deployment,
+        pool,
         departure: None,
         machine,
     };
@@ -121,19 +128,44 @@ pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed
     Ok(observed)
 }
 
-async fn owners(pass: &Pass<'_>, machine: &Machine) -> Result<(Option<Arc<Value>>, Option<Arc<Value>>), CacheError> {
-    let controller =
-        machine.metadata.controller().filter(|owner| owner.kind == "MachineSet" && owner.group() == CORE_GROUP);
+/// What of a Cluster a Machine follows; the rest of its status changes with every Machine.
+const OF_CLUSTER: Parts =
+    &["/metadata/deletionTimestamp", "/spec/controlPlaneRef", "/spec/paused", "/status/initialization"];
+/// What of a MachineSet its Machines follow.
+const OF_SET: Parts = &["/metadata/annotations", "/metadata/labels", "/spec/template"];
+/// What of a MachineDeployment its Machines follow.
+const OF_DEPLOYMENT: Parts = &["/metadata/annotations", "/spec/rollout", "/spec/template"];
+/// What of a MachinePool its Machines follow.
+const OF_POOL: Parts = &["/spec/template/spec/version"];
+
+/// What controls a Machine.
+#[derive(Default)]
+struct Owners {
+    set: Option<Arc<Value>>,
+    deployment: Option<Arc<Value>>,
+    pool: Option<Arc<Value>>,
+}
+
+async fn owners(pass: &Pass<'_>, machine: &Machine) -> Result<Owners, CacheError> {
     let namespace = pass.key.namespace.as_str();
-    let set = match controller {
-        Some(owner) => pass.view.get(&kinds::machine_set(), namespace, &owner.name).await?,
-        None => None,
+    let mut owners = Owners::default();
+    let Some(owner) = machine.metadata.controller().filter(|owner| owner.group() == CORE_GROUP) else {
+        return Ok(owners);
     };
-    let deployment = match set.as_deref().and_then(|set| json::label(set, labels::DEPLOYMENT_NAME)) {
-        Some(name) => pass.view.get(&kinds::machine_deployment(), namespace, name).await?,
-        None => None,
-    };
-    Ok((set, deployment))
+    match owner.kind.as_str() {
+        "MachineSet" => {
+            owners.set = pass.view.get_part(&kinds::machine_set(), namespace, &owner.name, OF_SET).await?;
+            if let Some(name) = owners.set.as_deref().and_then(|set| json::label(set, labels::DEPLOYMENT_NAME)) {
+                let kind = kinds::machine_deployment();
+                owners.deployment = pass.view.get_part(&kind, namespace, name, OF_DEPLOYMENT).await?;
+            }
+        }
+        "MachinePool" => {
+            owners.pool = pass.view.get_part(&kinds::machine_pool(), namespace, &owner.name, OF_POOL).await?;
+        }
+        _ => {}
+    }
+    Ok(owners)
 }
 
 /// Fills in what is seen of the Node; the connection, when there is one, is handed back.
@@ -149,7 +181,7 @@ async fn see_node(remote: &Remote, pass: &Pass<'_>, observed: &mut Observed) -> 
     if !flag("infrastructureProvisioned") {
         return Ok(None);
     }
-    if !flag("controlPlaneInitialized") {
+    if !may_have_node(observed.cluster.as_deref(), &observed.machine) {
         observed.node = NodeSight::NoControlPlane;
         return Ok(None);
     }
@@ -161,6 +193,9 @@ async fn see_node(remote: &Remote, pass: &Pass<'_>, observed: &mut Observed) -> 
         Ok(workload) => workload,
         Err(error) => {
             observed.node = NodeSight::Disconnected(error.reason);
+            // Since when, its conditions say.
+            observed.cluster =
+                pass.view.get(&kinds::cluster(), &pass.key.namespace, &observed.machine.spec.cluster_name).await?;
             return Ok(None);
         }
     };
@@ -172,6 +207,14 @@ async fn see_node(remote: &Remote, pass: &Pass<'_>, observed: &mut Observed) -> 
         Err(error) => return Err(error),
     };
     Ok(Some(workload))
+}
+
+/// Whether the control plane is initialized; where no object tells, the Node of its first Machine does.
+fn may_have_node(cluster: Option<&Value>, machine: &Machine) -> bool {
+    let Some(cluster) = cluster else { return false };
+    let stands_alone = cluster.pointer("/spec/controlPlaneRef").is_none_or(Value::is_null)
+        && machine.metadata.labels.contains_key(labels::CONTROL_PLANE);
+    stands_alone || json::flag(cluster, "/status/initialization/controlPlaneInitialized") == Some(true)
 }
 
 async fn find_node(
@@ -216,11 +259,60 @@ async fn departure(pass: &Pass<'_>, observed: &Observed, workload: Option<&Workl
             Err(CacheError::UnknownKind { .. }) => Some(Vec::new()),
             Err(_) => None,
         };
+        match rules(pass, observed, workload).await {
+            Ok(rules) => departure.rules = rules,
+            // Without the rules nothing may be evicted.
+            Err(_) => departure.pods = None,
+        }
     }
     Ok(departure)
+}
+
+async fn rules(pass: &Pass<'_>, observed: &Observed, workload: &Workload) -> Result<Rules, CacheError> {
+    let namespace = Some(pass.key.namespace.as_str());
+    let all = match pass.view.list(&kinds::machine_drain_rule(), namespace, &Selector::everything()).await {
+        Err(CacheError::UnknownKind { .. }) => Vec::new(),
+        listed => listed?,
+    };
+    // Its labels count as they are now; a rule that follows from them anew is seen by the next look at the Pods.
+    let none = Value::Null;
+    let mut rules = Rules::of(all, &observed.object, observed.cluster.as_deref().unwrap_or(&none));
+    if rules.ask_for_namespaces() {
+        let listed = workload.view(pass.view).list(&kinds::namespace(), None, &Selector::everything()).await?;
+        rules.namespaces = listed.iter().map(|one| (json::name(one).to_owned(), drain_rules::labels(one))).collect();
+    }
+    Ok(rules)
 }
 
 fn on_node(mut pods: Vec<Arc<Value>>, node: &str) -> Vec<Arc<Value>> {
     pods.retain(|pod| json::text(pod, "/spec/nodeName") == Some(node));
     pods
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_node_is_looked_for_once_there_is_an_api_server_or_when_only_the_node_can_tell() {
+        let plane_ref = json!({"controlPlaneRef": {"kind": "Plane", "name": "p"}});
+        for (what, spec, initialized, is_control_plane, expected) in [
+            ("initialized", &plane_ref, true, false, true),
+            ("not initialized", &plane_ref, false, false, false),
+            ("not initialized, and its object will tell", &plane_ref, false, true, false),
+            ("a Machine that stands alone", &json!({}), false, true, true),
+            ("a worker of one that stands alone", &json!({}), false, false, false),
+            ("a worker, later", &json!({}), true, false, true),
+        ] {
+            let cluster = json!({"spec": spec, "status": {"initialization": {"controlPlaneInitialized": initialized}}});
+            let mut machine = Machine::default();
+            if is_control_plane {
+                machine.metadata.labels.insert(labels::CONTROL_PLANE.to_owned(), String::new());
+            }
+            assert_eq!(may_have_node(Some(&cluster), &machine), expected, "{what}");
+        }
+        assert!(!may_have_node(None, &Machine::default()));
+    }
 }

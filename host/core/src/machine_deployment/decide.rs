@@ -12,6 +12,7 @@ use super::observe::{Observed, Set};
 use super::rollout::{self, Size, Strategy};
 use super::{conditions, sets};
 use crate::draft::Draft;
+use crate::members::SUMS;
 use crate::{gate, ownership};
 
 /// What is collected on the way to a plan.
@@ -75,6 +76,7 @@ pub(super) fn decide(observed: &Observed) -> Plan {
     }
     conditions::set(&mut decision);
     let Decision { draft, mut plan, .. } = decision;
+    plan.status_may_wait = draft.is_informational(&SUMS);
     plan.desired = Some(draft.finish(true));
     plan
 }

@@ -55,7 +55,7 @@ pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError>
     let deployment: MachineDeployment =
         typed::view(&defaulted).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
-    let cluster = view.get(&kinds::cluster(), namespace, &deployment.spec.cluster_name).await?;
+    let cluster = view.get_part(&kinds::cluster(), namespace, &deployment.spec.cluster_name, &["/spec/paused"]).await?;
     let uid = deployment.metadata.uid.as_str();
     let owned = view.list(&kinds::machine_set(), Some(namespace), &Selector::owned_by(uid)).await?;
     let controlled = owned.into_iter().filter(|object| ownership::controller_uid(object) == Some(uid));

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::percent::resolve;
+
 /// A MachineSet's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
@@ -42,17 +44,6 @@ pub(super) fn rolling_update(max_surge: Option<&Value>, max_unavailable: Option<
         unavailable = 1;
     }
     Strategy::RollingUpdate { surge, unavailable }
-}
-
-fn resolve(value: &Value, replicas: i64, up: bool) -> i64 {
-    let text = value.as_str().unwrap_or_default();
-    match text.strip_suffix('%').and_then(|percent| percent.trim().parse::<i64>().ok()) {
-        Some(percent) if up => replicas.saturating_mul(percent).saturating_add(99) / 100,
-        Some(percent) => replicas.saturating_mul(percent) / 100,
-        None => value.as_i64().or_else(|| text.parse().ok()).unwrap_or(0),
-    }
-    // No number of replicas is larger, and sums of these stay in range.
-    .clamp(0, i64::from(i32::MAX))
 }
 
 /// The next size of the new set and of the old ones (in their order: oldest first).

@@ -10,13 +10,14 @@ use super::observe::{Observed, Set};
 use crate::{ownership, template};
 
 /// Annotations of a deployment that say nothing about its sets.
-const NOT_COPIED: [&str; 6] = [
+const NOT_COPIED: [&str; 7] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "cluster.x-k8s.io/conversion-data",
     annotations::REVISION,
     annotations::DESIRED_REPLICAS,
     annotations::MAX_REPLICAS,
     annotations::PAUSED,
+    capwasm_api::conversion::OLD_DATA_ANNOTATION,
 ];
 /// Fields of the machine template's spec that sets take over without a roll-out.
 const IN_PLACE: [&str; 4] = ["minReadySeconds", "readinessGates", "deletion", "taints"];

@@ -41,8 +41,8 @@ pub(super) fn template<'a>(external: &'a External, reference: &ContractReference
     }
 }
 
-/// An object made from `template`. The set owns it until its Machine takes it.
-pub(super) fn clone(template: &Value, set: &Value, name: &str, machine: &Value) -> Result<Value, Unusable> {
+/// An object made from `template` for a Machine, which controls it from the start and has the same name.
+pub(super) fn clone(template: &Value, machine: &Value) -> Result<Value, Unusable> {
     let wrong =
         || Unusable::NotATemplate { kind: json::kind(template).to_owned(), name: json::name(template).to_owned() };
     let kind = json::kind(template).strip_suffix("Template").ok_or_else(wrong)?;
@@ -62,11 +62,11 @@ pub(super) fn clone(template: &Value, set: &Value, name: &str, machine: &Value) 
         "apiVersion": json::text(template, "/apiVersion").unwrap_or_default(),
         "kind": kind,
         "metadata": {
-            "name": name,
-            "namespace": json::namespace(set),
+            "name": json::name(machine),
+            "namespace": json::namespace(machine),
             "labels": labels,
             "annotations": notes,
-            "ownerReferences": [ownership::reference(set, false)],
+            "ownerReferences": [ownership::reference(machine, true)],
         },
     });
     // Kinds whose every field is optional take no spec, or one with something in it.

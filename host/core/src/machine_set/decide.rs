@@ -8,11 +8,13 @@ use capwasm_api::{json, selector};
 use capwasm_reconcile::{Action, Operation, Plan, Target, Verdict};
 use serde_json::Value;
 
-use super::observe::Observed;
+use super::observe::{Observed, Part};
 use super::{clone, conditions, naming, preflight, priority, propagate};
 use crate::draft::Draft;
 use crate::external::External;
-use crate::{gate, ownership};
+use crate::members::SUMS;
+use crate::remediation::{self, Limits};
+use crate::{gate, ownership, percent};
 
 /// Machines created in one pass; the next ones follow when the caches show them.
 const BATCH: usize = 25;
@@ -79,6 +81,9 @@ pub(super) fn decide(observed: &Observed) -> Plan {
                 decision.operation(format!("update Machine {}", json::name(machine)), action);
             }
         }
+        equip(&mut decision);
+        let limits = remediation_limits(observed);
+        decision.plan.operations.extend(remediation::operations(&observed.machines, &limits));
         replicas(&mut decision);
     }
     conditions::set(&mut decision);
@@ -91,8 +96,26 @@ pub(super) fn decide(observed: &Observed) -> Plan {
         None => Verdict::Done,
     };
     let reconciled = matches!(plan.verdict, Verdict::Done | Verdict::Waiting);
+    plan.status_may_wait = draft.is_informational(&SUMS);
     plan.desired = Some(draft.finish(reconciled));
     plan
+}
+
+/// How far failed Machines may be replaced: those of an old revision go anyway, and others only when a new one could be made.
+fn remediation_limits(observed: &Observed) -> Limits {
+    let revision =
+        |object: &Value| json::annotation(object, annotations::REVISION).and_then(|text| text.parse::<u64>().ok());
+    let deployment = observed.deployment.as_deref();
+    let outdated =
+        revision(&observed.object).zip(deployment.and_then(revision)).is_some_and(|(own, newest)| own < newest);
+    let in_flight = deployment.and_then(|deployment| {
+        let value = deployment.pointer("/spec/remediation/maxInFlight")?;
+        let replicas = json::number(deployment, "/spec/replicas").unwrap_or(1);
+        let said = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some((percent::resolve(value, replicas, true), said))
+    });
+    let held = preflight::failures(&observed.set, observed.control_plane.as_ref().and_then(External::found));
+    Limits { outdated, held, in_flight }
 }
 
 /// No Machine is left: clones that none ever took go by garbage collection, for the set owns them.
@@ -200,12 +223,12 @@ fn create(decision: &mut Decision<'_>, count: usize, slot: u64) -> HashSet<Strin
         if taken.contains(name.as_str()) || names.contains(&name) {
             continue;
         }
-        match objects(decision, &name, &slot) {
-            Ok(objects) => {
-                for object in objects {
-                    decision.operation(format!("create {} {name}", json::kind(&object)), Action::Create(object));
-                }
+        match machine(decision, &name, &slot) {
+            Ok(machine) => {
+                decision.operation(format!("create Machine {name}"), Action::Create(machine));
                 names.insert(name);
+                // What belongs to a Machine is created once the Machine can be its owner.
+                decision.plan.wake_when_applied = true;
             }
             // The reads of the templates wake the set when they change.
             Err(unusable) => {
@@ -218,24 +241,49 @@ fn create(decision: &mut Decision<'_>, count: usize, slot: u64) -> HashSet<Strin
     names
 }
 
-/// Bootstrap configuration, infrastructure, Machine: in this order, so that a Machine never refers to what was not created.
-fn objects(decision: &Decision<'_>, name: &str, slot: &str) -> Result<Vec<Value>, clone::Unusable> {
+/// A new Machine. Its references name what is cloned for it in the next pass; templates that cannot be cloned make no Machine.
+fn machine(decision: &Decision<'_>, name: &str, slot: &str) -> Result<Value, clone::Unusable> {
     let observed = decision.observed;
     let template = &observed.set.spec.template.spec;
-    let set = &decision.draft.desired;
-    let mut machine = clone::machine(set, &observed.set, name, slot);
-    let mut objects = Vec::new();
+    let mut machine = clone::machine(&decision.draft.desired, &observed.set, name, slot);
     if let (Some(external), Some(reference)) = (&observed.bootstrap, &template.bootstrap.config_ref) {
-        let config = clone::clone(clone::template(external, reference)?, set, name, &machine)?;
+        let config = clone::clone(clone::template(external, reference)?, &machine)?;
         json::set(&mut machine, &["spec", "bootstrap", "configRef"], clone::reference(&config));
-        objects.push(config);
     }
     let infrastructure =
-        clone::clone(clone::template(&observed.infrastructure, &template.infrastructure_ref)?, set, name, &machine)?;
+        clone::clone(clone::template(&observed.infrastructure, &template.infrastructure_ref)?, &machine)?;
     json::set(&mut machine, &["spec", "infrastructureRef"], clone::reference(&infrastructure));
-    objects.push(infrastructure);
-    objects.push(machine);
-    Ok(objects)
+    Ok(machine)
+}
+
+/// Creates what Machines refer to and what is not there yet, owned by them from the start.
+fn equip(decision: &mut Decision<'_>) {
+    let observed = decision.observed;
+    let template = &observed.set.spec.template.spec;
+    for (machine, part) in &observed.bare {
+        // As the Machine was created: what it was told since (to pause, to go first) is not for its clones.
+        let slot = json::annotation(machine, annotations::SLOT).unwrap_or_default();
+        let mut born = clone::machine(&decision.draft.desired, &observed.set, json::name(machine), slot);
+        json::set(&mut born, &["metadata", "uid"], json::uid(machine));
+        let machine = &born;
+        let clone = match part {
+            Part::Bootstrap => {
+                let (Some(external), Some(reference)) = (&observed.bootstrap, &template.bootstrap.config_ref) else {
+                    continue;
+                };
+                clone::template(external, reference).and_then(|template| clone::clone(template, machine))
+            }
+            Part::Infrastructure => clone::template(&observed.infrastructure, &template.infrastructure_ref)
+                .and_then(|template| clone::clone(template, machine)),
+        };
+        match clone {
+            Ok(clone) => {
+                let key = format!("create {} {}", json::kind(&clone), json::name(&clone));
+                decision.operation(key, Action::Create(clone));
+            }
+            Err(unusable) => decision.fail("TemplateUnusable", unusable.to_string()),
+        }
+    }
 }
 
 /// `status.selector`.

@@ -6,7 +6,8 @@ use capwasm_api::defaults;
 use capwasm_api::kinds::{self as typed, ContractReference, MachineSet};
 use capwasm_api::names::{annotations, labels};
 use capwasm_api::{json, selector};
-use capwasm_reconcile::{CacheError, Pass, ReconcileError, Selector, View};
+use capwasm_reconcile::interests::Parts;
+use capwasm_reconcile::{CacheError, Kind, Pass, ReconcileError, Selector, View};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -22,6 +23,8 @@ pub(super) struct Observed {
     pub(super) now: Timestamp,
     pub(super) cluster: Option<Arc<Value>>,
     pub(super) control_plane: Option<External>,
+    /// The MachineDeployment that it belongs to; only its limits of remediation and its annotations wake.
+    pub(super) deployment: Option<Arc<Value>>,
     /// `None` when the template needs none.
     pub(super) bootstrap: Option<External>,
     pub(super) infrastructure: External,
@@ -29,8 +32,38 @@ pub(super) struct Observed {
     pub(super) machines: Vec<Arc<Value>>,
     /// Machines that match its selector and that nobody controls.
     pub(super) strays: Vec<Arc<Value>>,
-    /// Clones that still have the set as an owner: no Machine has taken them.
+    /// Machines of which something that the set clones is not there yet.
+    pub(super) bare: Vec<(Arc<Value>, Part)>,
+    /// Clones that have the set as an owner, as upstream makes them: no Machine has taken them.
     pub(super) clones: Vec<Arc<Value>>,
+}
+
+/// What is cloned for a Machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The bootstrap configuration.
+    Bootstrap,
+    /// The infrastructure machine.
+    Infrastructure,
+}
+
+impl Part {
+    /// Whether a Machine has what this is for, so that its absence is a loss and not a beginning.
+    fn has_served(self, machine: &Value) -> bool {
+        match self {
+            Self::Bootstrap => json::text(machine, "/spec/bootstrap/dataSecretName").is_some(),
+            Self::Infrastructure => {
+                json::flag(machine, "/status/initialization/infrastructureProvisioned") == Some(true)
+            }
+        }
+    }
+
+    fn reference(self, machine: &Value) -> Option<&Value> {
+        machine.pointer(match self {
+            Self::Bootstrap => "/spec/bootstrap/configRef",
+            Self::Infrastructure => "/spec/infrastructureRef",
+        })
+    }
 }
 
 impl Observed {
@@ -39,17 +72,35 @@ impl Observed {
     }
 }
 
+/// What of a Cluster its sets follow.
+const OF_CLUSTER: Parts = &["/spec/controlPlaneRef", "/spec/paused"];
+/// What of a control plane preflight checks look at, under either contract.
+const OF_CONTROL_PLANE: Parts = &[
+    "/spec/version",
+    "/status/initialization",
+    "/status/initialized",
+    "/status/ready",
+    "/status/version",
+    "/status/versions",
+];
+/// What of a MachineDeployment its sets follow.
+const OF_DEPLOYMENT: Parts = &["/metadata/annotations", "/spec/remediation", "/spec/replicas"];
+
 pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
     let mut defaulted = (*pass.object).clone();
     defaults::default(&mut defaulted, None);
     let set: MachineSet =
         typed::view(&defaulted).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
-    let cluster = view.get(&kinds::cluster(), namespace, &set.spec.cluster_name).await?;
+    let cluster = view.get_part(&kinds::cluster(), namespace, &set.spec.cluster_name, OF_CLUSTER).await?;
     let reference = cluster.as_deref().and_then(|cluster| cluster.pointer("/spec/controlPlaneRef")).cloned();
     let reference: Option<ContractReference> = reference.and_then(|value| serde_json::from_value(value).ok());
     let control_plane = match &reference {
-        Some(reference) => Some(external::read(view, namespace, reference).await?),
+        Some(reference) => Some(external::read_part(view, namespace, reference, OF_CONTROL_PLANE).await?),
+        None => None,
+    };
+    let deployment = match set.metadata.labels.get(labels::DEPLOYMENT_NAME) {
+        Some(name) => view.get_part(&kinds::machine_deployment(), namespace, name, OF_DEPLOYMENT).await?,
         None => None,
     };
     let template = &set.spec.template.spec;
@@ -77,9 +128,16 @@ pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError>
             _ => {}
         }
     }
-    let mut clones = Vec::new();
-    for template in [bootstrap.as_ref(), Some(&infrastructure)].into_iter().flatten().filter_map(External::found) {
-        clones.extend(untaken(view, namespace, template.0, uid).await?);
+    let (mut clones, mut bare) = (Vec::new(), Vec::new());
+    for (part, external) in [(Part::Bootstrap, bootstrap.as_ref()), (Part::Infrastructure, Some(&infrastructure))] {
+        let Some((template, _)) = external.and_then(External::found) else { continue };
+        let Some(kind) = cloned_kind(view, template).await? else { continue };
+        clones.extend(untaken(view, namespace, &kind, uid).await?);
+        for machine in &machines {
+            if lacks(view, namespace, machine, part, &kind).await? {
+                bare.push((machine.clone(), part));
+            }
+        }
     }
     Ok(Observed {
         object: pass.object.clone(),
@@ -87,23 +145,39 @@ pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError>
         now: pass.now,
         cluster,
         control_plane,
+        deployment,
         bootstrap,
         infrastructure,
         machines,
         strays,
+        bare,
         clones,
     })
 }
 
-/// Objects of a template's kind that the set owns and that are clones.
-async fn untaken(view: &View, namespace: &str, template: &Value, uid: &str) -> Result<Vec<Arc<Value>>, ReconcileError> {
-    let Some(kind) = json::kind(template).strip_suffix("Template") else { return Ok(Vec::new()) };
-    let api_version = json::text(template, "/apiVersion").unwrap_or_default();
-    let kind = match view.kind_at(api_version, kind).await {
-        Ok(kind) => kind,
-        Err(CacheError::UnknownKind { .. }) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let owned = view.list(&kind, Some(namespace), &Selector::owned_by(uid)).await?;
+/// The kind of what is made from a template; none when it is no template, or its kind is not served.
+async fn cloned_kind(view: &View, template: &Value) -> Result<Option<Kind>, ReconcileError> {
+    let Some(kind) = json::kind(template).strip_suffix("Template") else { return Ok(None) };
+    match view.kind_at(json::text(template, "/apiVersion").unwrap_or_default(), kind).await {
+        Ok(kind) => Ok(Some(kind)),
+        Err(CacheError::UnknownKind { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a Machine of the set's own making refers to a clone that is not there, and never was of use.
+async fn lacks(view: &View, namespace: &str, machine: &Value, part: Part, kind: &Kind) -> Result<bool, ReconcileError> {
+    let is_own = json::annotation(machine, annotations::SLOT).is_some();
+    let name = part.reference(machine).filter(|reference| json::text(reference, "/kind") == Some(&*kind.kind));
+    let Some(name) = name.and_then(|reference| json::text(reference, "/name")) else { return Ok(false) };
+    if !is_own || name != json::name(machine) || json::is_deleting(machine) || part.has_served(machine) {
+        return Ok(false);
+    }
+    Ok(view.get_part(kind, namespace, name, &["/metadata/uid"]).await?.is_none())
+}
+
+/// Objects of a kind that the set owns and that are clones.
+async fn untaken(view: &View, namespace: &str, kind: &Kind, uid: &str) -> Result<Vec<Arc<Value>>, ReconcileError> {
+    let owned = view.list(kind, Some(namespace), &Selector::owned_by(uid)).await?;
     Ok(owned.into_iter().filter(|clone| json::annotation(clone, annotations::CLONED_FROM_NAME).is_some()).collect())
 }

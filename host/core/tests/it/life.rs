@@ -113,7 +113,7 @@ async fn c3_to_c20_r2a_r5_g15_manifests_become_running_machines_and_go_without_a
     for name in names(&machines) {
         let of_machine: Vec<&String> = writes.iter().filter(|write| write.contains(&name)).collect();
         println!("writes of core for {name}, besides 3 creates: {} {of_machine:#?}", of_machine.len());
-        assert!(of_machine.len() <= 11, "{of_machine:#?}");
+        assert!(of_machine.len() <= 7, "{of_machine:#?}");
     }
     println!("writes of core in all: {}", writes.len());
 
@@ -161,12 +161,15 @@ async fn a_changed_version_replaces_every_machine() {
 /// Core dies after each number of writes, and another takes over: the end is the same, with no object too many.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r2a_c10_core_may_die_after_any_write() {
-    for writes in (1..40).step_by(4) {
+    for writes in (1..36).step_by(3) {
         let world = World::start().await;
         let _provider = provider::start(&world);
         let first = world.core(writes);
         world.apply_cluster().await;
-        until("the first core is dead", || async { first.tap.writes().len() >= writes }).await;
+        until("the first core is dead, or done", || async {
+            first.tap.writes().len() >= writes || runs(&world, 2).await
+        })
+        .await;
         drop(first);
         let second = world.core(usize::MAX);
         until_runs(&world, &second, 2).await;

@@ -78,7 +78,7 @@ impl World {
                 Some(violation) => Err(AdmissionError { message: violation.to_string() }),
             }
         });
-        let kinds = ["Cluster", "Machine", "MachineSet", "MachineDeployment"];
+        let kinds = ["Cluster", "Machine", "MachineSet", "MachineDeployment", "MachinePool", "MachineHealthCheck"];
         World::with("v1beta2", kinds.map(|kind| (GroupKind::new(CORE_GROUP, kind), admission.clone())).to_vec()).await
     }
 
@@ -175,7 +175,9 @@ impl World {
 pub fn of(plural: &str) -> String {
     let group = match plural {
         "secrets" => return "/api/v1/namespaces/default/secrets".to_owned(),
-        "clusters" | "machines" | "machinesets" | "machinedeployments" => "cluster.x-k8s.io/v1beta2",
+        "clusters" | "machines" | "machinesets" | "machinedeployments" | "machinepools" | "machinehealthchecks" => {
+            "cluster.x-k8s.io/v1beta2"
+        }
         _ => "test.capwasm.dev/v1",
     };
     format!("/apis/{group}/namespaces/default/{plural}")
@@ -205,7 +207,8 @@ pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() ->
 pub async fn quiet(core: &Core) {
     let deadline = Instant::now() + Duration::from_secs(30);
     let (mut last, mut same) = (core.tap.writes().len(), 0);
-    while same < 30 {
+    // Longer than a status may wait.
+    while same < 70 {
         assert!(Instant::now() < deadline, "core never stops writing: {:?}", core.tap.writes());
         tokio::time::sleep(Duration::from_millis(10)).await;
         let now = core.tap.writes().len();

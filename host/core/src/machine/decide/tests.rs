@@ -34,6 +34,7 @@ pub(in crate::machine) fn observed(object: Value) -> Observed {
         node: NodeSight::Unidentified,
         set: None,
         deployment: None,
+        pool: None,
         departure: deleting.then(|| Departure {
             control_plane_machines: 1,
             pods: Some(vec![]),
@@ -343,4 +344,35 @@ fn a_machine_without_its_cluster_or_paused_does_nothing() {
     let desired = plan.desired.unwrap();
     assert_eq!(desired["status"].as_object().unwrap().len(), 1);
     assert_eq!(found_condition(&desired, "Paused").unwrap().0, "True");
+}
+
+/// What follows from a spec that is written at once may wait; a Node, and what the health of a Machine is, may not.
+#[test]
+fn a_status_waits_until_there_is_news() {
+    let ready = json!([{"type": "Ready", "status": "True", "reason": "Ready"}]);
+    let data = json!({"dataSecretName": "s", "initialization": {"dataSecretCreated": true}, "conditions": ready});
+    let there = json!({"initialization": {"provisioned": true}, "conditions": ready, "addresses": [{"type": "InternalIP", "address": "10.0.0.9"}]});
+    let with = |boot: &Value, infra: &Value, node: NodeSight| {
+        let mut observed = observed(machine(json!({})));
+        observed.bootstrap = Some(found(owned(clone("Boot", json!({}), boot.clone()))));
+        observed.infrastructure = found(owned(clone("Infra", json!({"providerID": "p://m"}), infra.clone())));
+        observed.node = node;
+        decide(&observed)
+    };
+    let nothing = json!({});
+    for (what, plan, waits) in [
+        ("new", with(&nothing, &nothing, NodeSight::NoControlPlane), true),
+        ("there are data", with(&data, &nothing, NodeSight::NoControlPlane), true),
+        ("there is infrastructure", with(&data, &there, NodeSight::NoControlPlane), true),
+        ("there is a Node", with(&data, &there, NodeSight::Found(Arc::new(node()))), false),
+    ] {
+        assert_eq!(plan.status_may_wait, waits, "{what}");
+    }
+    let mut unhealthy = machine(
+        json!({"nodeRef": {"name": "n"}, "conditions": [{"type": "NodeHealthy", "status": "True", "reason": "R"}]}),
+    );
+    unhealthy["spec"]["providerID"] = json!("p://m");
+    let mut observed = observed(unhealthy);
+    observed.node = NodeSight::Absent("p://m".to_owned());
+    assert!(!decide(&observed).status_may_wait, "its Node is gone");
 }

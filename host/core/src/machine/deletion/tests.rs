@@ -38,6 +38,18 @@ fn stage(plan: &Plan) -> Option<String> {
     plan.desired.as_ref().and_then(|desired| found_condition(desired, "Deleting")).map(|found| found.1)
 }
 
+/// Clones are created after the Machine that names them: something else of that name may be there.
+#[test]
+fn what_another_machine_controls_stays() {
+    let mut observed = departing();
+    observed.node = NodeSight::Unidentified;
+    observed.machine.status.node_ref = None;
+    let mut infrastructure = clone("Infra", json!({}), json!({}));
+    infrastructure["metadata"]["ownerReferences"] = json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": "o", "uid": "o-uid", "controller": true}]);
+    observed.infrastructure = found(infrastructure);
+    assert_eq!(keys(&decide(&observed)), ["delete Boot m"]);
+}
+
 #[test]
 fn a_machine_goes_step_by_step() {
     let mut observed = departing();

@@ -39,10 +39,12 @@ fn observed(object: Value, machines: Vec<Value>) -> Observed {
         now: Timestamp::UNIX_EPOCH,
         cluster: Some(Arc::new(core("Cluster", "c", json!({}), json!({})))),
         control_plane: None,
+        deployment: None,
         bootstrap: Some(found(template("BootTemplate"))),
         infrastructure: found(template("InfraTemplate")),
         machines: machines.into_iter().map(Arc::new).collect(),
         strays: vec![],
+        bare: vec![],
         clones: vec![],
     }
 }
@@ -67,19 +69,25 @@ fn born(plan: &Plan) -> Vec<Value> {
         .collect()
 }
 
+/// The set as it is seen when these Machines have nothing yet.
+fn bare(replicas: i32, machines: &[Value]) -> Observed {
+    let mut observed = observed(set(replicas), machines.to_vec());
+    let parts = [Part::Bootstrap, Part::Infrastructure];
+    observed.bare = observed.machines.iter().flat_map(|machine| parts.map(|part| (machine.clone(), part))).collect();
+    observed
+}
+
 #[test]
-fn r2a_each_replica_is_a_config_an_infrastructure_and_a_machine_in_this_order() {
+fn r2a_each_replica_is_a_machine_and_then_its_config_and_infrastructure() {
     let plan = decide(&observed(set(2), vec![]));
-    let objects = created(&plan);
-    assert_eq!(
-        objects.iter().map(json::kind).collect::<Vec<_>>(),
-        ["Boot", "Infra", "Machine", "Boot", "Infra", "Machine"]
-    );
-    assert_eq!(plan.operations.len(), 6, "templates are owned already");
-    let (config, infra, machine) = (&objects[0], &objects[1], &objects[2]);
+    let machines = created(&plan);
+    assert_eq!(machines.iter().map(json::kind).collect::<Vec<_>>(), ["Machine", "Machine"]);
+    assert_eq!(plan.operations.len(), 2, "templates are owned already");
+    assert!(plan.wake_when_applied, "nothing else tells that they are there");
+    let machine = &machines[0];
     let name = json::name(machine);
-    assert!(name.starts_with("ms-") && name.len() == 8 && json::name(config) == name && json::name(infra) == name);
-    assert_ne!(name, json::name(&objects[5]));
+    assert!(name.starts_with("ms-") && name.len() == 8);
+    assert_ne!(name, json::name(&machines[1]));
     assert_eq!(machine["spec"]["bootstrap"]["configRef"], json!({"apiGroup": "x.io", "kind": "Boot", "name": name}));
     assert_eq!(machine["spec"]["infrastructureRef"], json!({"apiGroup": "x.io", "kind": "Infra", "name": name}));
     assert_eq!(machine["spec"]["version"], "v1.36.0");
@@ -91,16 +99,32 @@ fn r2a_each_replica_is_a_config_an_infrastructure_and_a_machine_in_this_order() 
         json!({"cluster.x-k8s.io/cluster-name": "c", "cluster.x-k8s.io/deployment-name": "md", "cluster.x-k8s.io/set-name": "ms"})
     );
     assert_eq!(machine["metadata"]["annotations"], json!({"note": "n", "capwasm.dev/slot": "0"}));
+    assert_eq!(found_condition(&plan.desired.clone().unwrap(), "ScalingUp"), Some(("True".into(), "ScalingUp".into())));
+
+    let clones = created(&decide(&bare(2, &born(&plan))));
+    assert_eq!(clones.iter().map(json::kind).collect::<Vec<_>>(), ["Boot", "Infra", "Boot", "Infra"]);
+    let infra = &clones[1];
+    assert_eq!((json::name(&clones[0]), json::name(infra)), (name, name));
     assert_eq!(infra["spec"], json!({"size": 7}), "spec equal to the template's");
     assert_eq!(infra["metadata"]["labels"]["from"], "template");
+    assert_eq!(infra["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"], "c");
     assert_eq!(
         infra["metadata"]["annotations"],
         json!({"note": "n", "cluster.x-k8s.io/cloned-from-name": "t", "cluster.x-k8s.io/cloned-from-groupkind": "InfraTemplate.x.io"})
     );
-    assert_eq!(infra["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
-    assert_eq!(infra["metadata"]["ownerReferences"][0]["uid"], "ms-uid");
-    assert_eq!(infra["metadata"]["ownerReferences"][0].get("controller"), None);
-    assert_eq!(found_condition(&plan.desired.unwrap(), "ScalingUp"), Some(("True".into(), "ScalingUp".into())));
+    assert_eq!(
+        infra["metadata"]["ownerReferences"],
+        json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": format!("{name}-uid"), "controller": true, "blockOwnerDeletion": true}])
+    );
+}
+
+#[test]
+fn what_a_machine_was_told_since_it_was_made_is_not_for_its_clones() {
+    let mut machine = born(&decide(&observed(set(1), vec![]))).remove(0);
+    let told = decide(&bare(1, std::slice::from_ref(&machine)));
+    machine["metadata"]["annotations"]["cluster.x-k8s.io/paused"] = json!("");
+    machine["metadata"]["annotations"]["capwasm.dev/v1beta1-data"] = json!("{}");
+    assert_eq!(created(&decide(&bare(1, &[machine]))), created(&told));
 }
 
 #[test]
@@ -109,12 +133,25 @@ fn r2a_a_creation_that_is_repeated_meets_what_it_made() {
     let again = decide(&observed(set(2), vec![]));
     assert_eq!(created(&first), created(&again));
 
-    // Cut off before the second Machine: its clones are there, and are not taken for orphans.
+    // Cut off before the second Machine: the first is equipped, the second made as it would have been.
+    let plan = decide(&bare(2, &born(&first)[..1]));
+    assert_eq!(created(&plan).iter().map(json::kind).collect::<Vec<_>>(), ["Boot", "Infra", "Machine"]);
+    assert_eq!(created(&plan)[2], created(&first)[1]);
+
+    // What upstream made and cut off: its clones are there, and are not taken for orphans.
     let mut cut = observed(set(2), born(&first)[..1].to_vec());
-    cut.clones = created(&first)[3..5].iter().cloned().map(Arc::new).collect();
-    let plan = decide(&cut);
-    assert_eq!(created(&plan), created(&first)[3..]);
-    assert!(keys(&plan).iter().all(|key| key.starts_with("create")));
+    let clones = created(&decide(&bare(2, &born(&first))));
+    cut.clones = clones[2..].iter().cloned().map(Arc::new).collect();
+    assert!(keys(&decide(&cut)).iter().all(|key| key.starts_with("create")));
+}
+
+#[test]
+fn no_machine_without_what_it_needs_is_left_when_a_template_is_gone() {
+    let mut observed = bare(1, &born(&decide(&observed(set(1), vec![]))));
+    observed.infrastructure = External::Missing;
+    let plan = decide(&observed);
+    assert_eq!(created(&plan).iter().map(json::kind).collect::<Vec<_>>(), ["Boot"]);
+    assert!(matches!(&plan.verdict, Verdict::Failed { reason, .. } if reason == "TemplateUnusable"));
 }
 
 #[test]
@@ -130,25 +167,25 @@ fn a_name_is_never_given_out_again() {
 
 #[test]
 fn r2c_an_edited_template_changes_later_clones_only() {
-    let machines = born(&decide(&observed(set(1), vec![])));
-    let mut observed = observed(set(2), machines);
+    let machines = born(&decide(&observed(set(2), vec![])));
+    let mut observed = bare(2, &machines[1..]);
+    observed.machines = machines.into_iter().map(Arc::new).collect();
     let mut changed = template("InfraTemplate");
     changed["spec"]["template"]["spec"]["size"] = json!(8);
     observed.infrastructure = found(changed);
     let plan = decide(&observed);
-    let objects = created(&plan);
-    assert_eq!(objects.len(), 3, "one more replica");
-    assert_eq!(objects[1]["spec"]["size"], 8);
-    assert!(keys(&plan).iter().all(|key| key.starts_with("create")), "what exists is left alone: {:?}", keys(&plan));
+    assert_eq!(created(&plan)[1]["spec"]["size"], 8);
+    assert_eq!(plan.operations.len(), 2, "what exists is left alone: {:?}", keys(&plan));
 }
 
 #[test]
 fn clones_that_no_machine_refers_to_are_deleted() {
     let first = decide(&observed(set(1), vec![]));
+    let clones = created(&decide(&bare(1, &born(&first))));
     let mut observed = observed(set(1), born(&first));
-    let mut orphan = created(&first)[1].clone();
+    let mut orphan = clones[1].clone();
     orphan["metadata"]["name"] = json!("ms-lost");
-    observed.clones = vec![Arc::new(created(&first)[0].clone()), Arc::new(orphan)];
+    observed.clones = vec![Arc::new(clones[0].clone()), Arc::new(orphan)];
     assert_eq!(keys(&decide(&observed)), ["delete Infra ms-lost"]);
 }
 
@@ -179,7 +216,7 @@ fn creation_waits_for_templates_and_for_the_control_plane() {
     let mut missing = observed(set(1), vec![]);
     missing.infrastructure = External::Missing;
     let plan = decide(&missing);
-    assert!(created(&plan).is_empty());
+    assert!(created(&plan).is_empty() && !plan.wake_when_applied, "the template wakes");
     assert!(matches!(&plan.verdict, Verdict::Failed { reason, backoff: false, .. } if reason == "TemplateUnusable"));
 
     let mut early = observed(set(1), vec![]);
@@ -214,6 +251,27 @@ fn counters_and_conditions_follow_the_machines_and_nothing_is_written_twice() {
     assert_eq!(found_condition(&object, "MachinesReady"), Some(("Unknown".into(), "ReadyUnknown".into())));
     let again = decide(&observed(object.clone(), machines));
     assert_eq!(json::merge_patch(&object, &again.desired.unwrap()), None);
+}
+
+#[test]
+fn a_machine_that_failed_its_health_check_goes_unless_its_revision_does() {
+    let mut machine = born(&decide(&observed(set(1), vec![])))[0].clone();
+    machine["status"]["conditions"] = json!([{"type": "HealthCheckSucceeded", "status": "False", "reason": "R"},
+        {"type": "OwnerRemediated", "status": "False", "reason": "WaitingForRemediation"}]);
+    let name = json::name(&machine).to_owned();
+    let (say, delete) = (format!("say of Machine {name}"), format!("remediate Machine {name}"));
+    let revisions = |own: &str, newest: &str, most: Value| {
+        let mut object = set(1);
+        object["metadata"]["annotations"] = json!({"machinedeployment.clusters.x-k8s.io/revision": own});
+        let mut observed = observed(object, vec![machine.clone()]);
+        observed.deployment = Some(Arc::new(json!({"spec": {"replicas": 3, "remediation": {"maxInFlight": most}},
+            "metadata": {"annotations": {"machinedeployment.clusters.x-k8s.io/revision": newest}}})));
+        keys(&decide(&observed)).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(revisions("2", "2", json!("30%")), [say.clone(), delete]);
+    let say = vec![say];
+    assert_eq!(revisions("1", "2", json!(1)), say, "its rollout takes it away");
+    assert_eq!(revisions("2", "2", json!(0)), say, "none may go now");
 }
 
 #[test]

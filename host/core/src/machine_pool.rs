@@ -1,0 +1,42 @@
+//! MachinePool: machines that an infrastructure provider manages as one thing. Takes the pool's bootstrap configuration and
+//! infrastructure as its own, follows what they report to the Nodes, makes a Machine for each member that the provider shows, and takes
+//! all of it down.
+
+mod conditions;
+mod decide;
+mod deletion;
+mod machines;
+mod nodes;
+mod observe;
+
+use async_trait::async_trait;
+use capwasm_api::names::finalizers;
+use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
+use capwasm_remote::Remote;
+
+/// Reconciles MachinePools.
+pub(crate) struct MachinePoolReconciler {
+    remote: Remote,
+}
+
+impl MachinePoolReconciler {
+    pub(crate) fn new(remote: Remote) -> MachinePoolReconciler {
+        MachinePoolReconciler { remote }
+    }
+}
+
+#[async_trait]
+impl Reconciler for MachinePoolReconciler {
+    fn name(&self) -> &str {
+        "machinepool"
+    }
+
+    fn finalizers(&self) -> Vec<String> {
+        vec![finalizers::MACHINE_POOL.to_owned()]
+    }
+
+    async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
+        let observed = observe::observe(&self.remote, pass).await?;
+        Ok(decide::decide(&observed))
+    }
+}

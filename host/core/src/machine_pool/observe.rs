@@ -1,0 +1,135 @@
+//! What a decision about a MachinePool needs.
+
+use std::sync::Arc;
+
+use capwasm_api::kinds::{self as typed, MachinePool};
+use capwasm_api::names::{label_value, labels};
+use capwasm_api::{defaults, json};
+use capwasm_reconcile::{CacheError, ClusterId, Pass, ReconcileError, Results, Selector, View};
+use capwasm_remote::Remote;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::external::{self, External};
+use crate::{kinds, ownership};
+
+/// The MachinePool and all that is related to it.
+#[derive(Clone, Debug)]
+pub(super) struct Observed {
+    pub(super) object: Arc<Value>,
+    /// With defaults.
+    pub(super) pool: MachinePool,
+    pub(super) now: Timestamp,
+    pub(super) results: Results,
+    pub(super) cluster: Option<Arc<Value>>,
+    /// `None` when the user supplies the bootstrap data.
+    pub(super) bootstrap: Option<External>,
+    pub(super) infrastructure: External,
+    /// Its Machines, those that are being deleted too.
+    pub(super) machines: Vec<Arc<Value>>,
+    /// The provider's members, when it shows them.
+    pub(super) members: Option<Vec<Arc<Value>>>,
+    pub(super) nodes: Nodes,
+}
+
+/// What is seen of the workload cluster's Nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Nodes {
+    /// They need not be looked at: the cluster goes, or has no control plane yet.
+    NotAsked,
+    /// The workload cluster cannot be reached, for this reason.
+    Unreachable(&'static str),
+    /// All Nodes.
+    Seen(Vec<Arc<Value>>),
+}
+
+impl Observed {
+    pub(super) fn is_deleting(&self) -> bool {
+        self.pool.metadata.is_deleting()
+    }
+
+    pub(super) fn cluster_id(&self) -> ClusterId {
+        ClusterId { namespace: self.pool.metadata.namespace.clone(), name: self.pool.spec.cluster_name.clone() }
+    }
+
+    /// All Nodes, as far as they can be seen.
+    pub(super) fn seen(&self) -> Option<&[Arc<Value>]> {
+        match &self.nodes {
+            Nodes::Seen(nodes) => Some(nodes),
+            Nodes::NotAsked | Nodes::Unreachable(_) => None,
+        }
+    }
+}
+
+pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
+    let mut defaulted = (*pass.object).clone();
+    defaults::default(&mut defaulted, None);
+    let pool: MachinePool =
+        typed::view(&defaulted).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
+    let (view, namespace) = (pass.view, pass.key.namespace.as_str());
+    let cluster = view.get(&kinds::cluster(), namespace, &pool.spec.cluster_name).await?;
+    let template = &pool.spec.template.spec;
+    let bootstrap = match &template.bootstrap.config_ref {
+        Some(reference) => Some(external::read(view, namespace, reference).await?),
+        None => None,
+    };
+    let infrastructure = external::read(view, namespace, &template.infrastructure_ref).await?;
+    let of_pool = Selector::labels([
+        (labels::POOL_NAME, label_value(&pool.metadata.name).as_str()),
+        (labels::CLUSTER_NAME, pool.spec.cluster_name.as_str()),
+    ]);
+    let mut machines = view.list(&kinds::machine(), Some(namespace), &of_pool).await?;
+    machines.retain(|machine| ownership::controller_uid(machine).is_none_or(|uid| uid == pool.metadata.uid));
+    let members = match infrastructure.found() {
+        Some((object, _)) => members(view, namespace, object, &of_pool).await?,
+        None => None,
+    };
+    let mut observed = Observed {
+        object: pass.object.clone(),
+        now: pass.now,
+        results: pass.results.clone(),
+        cluster,
+        bootstrap,
+        infrastructure,
+        machines,
+        members,
+        nodes: Nodes::NotAsked,
+        pool,
+    };
+    observed.nodes = nodes(remote, pass, &observed).await?;
+    Ok(observed)
+}
+
+/// The infrastructure machines of a pool whose provider shows them.
+async fn members(
+    view: &View,
+    namespace: &str,
+    pool: &Value,
+    of_pool: &Selector,
+) -> Result<Option<Vec<Arc<Value>>>, CacheError> {
+    let Some(kind) = json::text(pool, "/status/infrastructureMachineKind") else { return Ok(None) };
+    match view.kind_at(json::text(pool, "/apiVersion").unwrap_or_default(), kind).await {
+        Ok(kind) => view.list(&kind, Some(namespace), of_pool).await.map(Some),
+        Err(CacheError::UnknownKind { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn nodes(remote: &Remote, pass: &Pass<'_>, observed: &Observed) -> Result<Nodes, CacheError> {
+    let initialized = observed.cluster.as_deref().is_some_and(|cluster| {
+        json::flag(cluster, "/status/initialization/controlPlaneInitialized") == Some(true)
+            && !json::is_deleting(cluster)
+    });
+    if !initialized {
+        return Ok(Nodes::NotAsked);
+    }
+    let workload = match remote.connect(pass.view, &observed.cluster_id()).await {
+        Ok(workload) => workload,
+        Err(error) => return Ok(Nodes::Unreachable(error.reason)),
+    };
+    match workload.view(pass.view).list(&kinds::node(), None, &Selector::everything()).await {
+        Ok(nodes) => Ok(Nodes::Seen(nodes)),
+        Err(error) if error.is_unavailable() => Ok(Nodes::Unreachable("NodesNotListed")),
+        Err(error) => Err(error),
+    }
+}
