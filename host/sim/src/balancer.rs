@@ -1,5 +1,6 @@
-//! The load balancer: interprets an `haproxy.cfg` and proxies TCP, round robin with fall-over to the next server when one does
-//! not answer. Weights only tell 0 (no new connections) from the rest. Open connections outlive a reload, as with haproxy.
+//! The load balancer: interprets an `haproxy.cfg` and proxies TCP, weighted round robin with fall-over to the next server when
+//! one does not answer. A server of weight 0 or one that is disabled gets no new connections; open ones outlive a reload, as
+//! with haproxy.
 
 mod config;
 
@@ -7,7 +8,6 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -40,23 +40,35 @@ struct Port {
 struct Pool {
     servers: Vec<Server>,
     down_until: Mutex<Vec<Option<Instant>>>,
-    next: AtomicUsize,
+    /// How much of its weight each server is owed.
+    owed: Mutex<Vec<i64>>,
 }
 
 impl Pool {
     fn new(servers: Vec<Server>) -> Arc<Pool> {
-        Arc::new(Pool { down_until: Mutex::new(vec![None; servers.len()]), servers, next: AtomicUsize::new(0) })
+        let count = servers.len();
+        Arc::new(Pool { down_until: Mutex::new(vec![None; count]), owed: Mutex::new(vec![0; count]), servers })
     }
 
-    /// Positions of servers in the order in which they are tried: round robin, what is down and what is a backup last.
+    /// Positions of servers in the order in which they are tried: the one that is owed most first, what is down and what is a
+    /// backup last.
     fn order(&self) -> Vec<usize> {
-        let count = self.servers.len();
-        let start = self.next.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
-        let down = self.down_until.lock();
-        let mut order: Vec<usize> =
-            (0..count).map(|i| (start.wrapping_add(i)) % count).filter(|&i| self.servers[i].active).collect();
-        order.sort_by_key(|&i| (down[i].is_some_and(|until| until > now), self.servers[i].backup));
+        let (down, mut owed) = (self.down_until.lock(), self.owed.lock());
+        let class = |i: usize| (down[i].is_some_and(|until| until > now), self.servers[i].backup);
+        let mut order: Vec<usize> = (0..self.servers.len()).filter(|&i| self.servers[i].weight > 0).collect();
+        // Those that would do, among which the connection is given.
+        let best = order.iter().map(|&i| class(i)).min();
+        let mut total = 0;
+        for &i in order.iter().filter(|&&i| Some(class(i)) == best) {
+            let weight = i64::from(self.servers[i].weight);
+            owed[i] += weight;
+            total += weight;
+        }
+        order.sort_by_key(|&i| (class(i), std::cmp::Reverse(owed[i])));
+        if let Some(&first) = order.first() {
+            owed[first] -= total;
+        }
         order
     }
 
@@ -207,6 +219,24 @@ mod tests {
         let servers: String = servers.iter().enumerate().map(|(i, s)| format!("  server s{i} {s} check\n")).collect();
         Configuration::parse(&format!("frontend f\n  bind *:{port}\n  default_backend b\nbackend b\n{servers}"))
             .unwrap()
+    }
+
+    #[test]
+    fn weights_are_shares_and_none_is_none() {
+        let server = |name: &str, weight: u32, backup: bool| Server {
+            name: name.into(),
+            address: String::new(),
+            weight,
+            backup,
+        };
+        let pool =
+            Pool::new(vec![server("a", 2, false), server("b", 1, false), server("c", 0, false), server("d", 9, true)]);
+        let first: Vec<usize> = (0..6).map(|_| pool.order()[0]).collect();
+        assert_eq!(
+            (0..4).map(|i| first.iter().filter(|&&f| f == i).count()).collect::<Vec<_>>(),
+            [4, 2, 0, 0],
+            "{first:?}"
+        );
     }
 
     #[tokio::test]

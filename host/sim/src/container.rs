@@ -4,8 +4,11 @@
 //! its name (`sh`, `kubeadm`, `cp`, ...) on the real file system of the container.
 //!
 //! Process 1 of a node looks at `/etc/kubernetes` every moment, as a kubelet does: it serves the API server whose static pod
-//! is there from a store in `/var/lib/etcd`, and renews the node's Lease with the certificate that kubeadm got. A node of this
-//! kind shares its store with nobody, so a cluster in real containers has one control-plane node.
+//! is there from a store in `/var/lib/etcd`, with a member of etcd beside it, shows the static pods, and renews the node's
+//! Lease with the certificate that kubeadm got. What goes wrong on request is in the environment, see [`crate::faults`].
+//!
+//! A node of this kind shares its store with nobody, so a cluster in real containers has one control-plane node: a second one
+//! could only pass requests on to the first, and a rollout, which removes the first, would lose the cluster.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -16,19 +19,23 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use crate::agent::{Agent, Surroundings};
 use crate::balancer::{Balancer, CONFIGURATION, Configuration};
+use crate::etcd::Etcd;
+use crate::faults::{self, NodeFault};
 use crate::files::{Files, RealFiles, base_name, reason};
 use crate::kubeadm::kubeconfig::Kubeconfig;
 use crate::kubeadm::paths;
-use crate::kubelet::{self, Registration};
+use crate::kubelet::Registration;
 use crate::node::Node;
 use crate::rest::Rest;
 use crate::shell::{self, Inherited, Streams, Target};
-use crate::workload::{Serving, StaticPod, Workloads};
+use crate::workload::{Workloads, run_controllers};
 
 /// Names under which the program can be called, besides `node` and `haproxy`.
-pub const COMMANDS: [&str; 27] = [
+pub const COMMANDS: [&str; 34] = [
     "sh",
     "bash",
     "echo",
@@ -45,6 +52,7 @@ pub const COMMANDS: [&str; 27] = [
     "mv",
     "rm",
     "cat",
+    "tail",
     "ls",
     "touch",
     "chmod",
@@ -54,12 +62,21 @@ pub const COMMANDS: [&str; 27] = [
     "env",
     "systemctl",
     "crictl",
+    "ctr",
+    "id",
+    "useradd",
+    "usermod",
+    "groupadd",
+    "passwd",
     "kubeadm",
     "kubectl",
 ];
 /// Environment variable of the image that says which Kubernetes version the node pretends to be.
 pub const VERSION_VARIABLE: &str = "KUBERNETES_VERSION";
 const STORE: &str = "/var/lib/etcd/capwasm.redb";
+const MEMBERS: &str = "/var/lib/etcd/members";
+/// Name of this node among the servers of its cluster: there is no other.
+const SELF: &str = "node";
 const CACHE: usize = 4 << 20;
 /// How often the kubelet looks at its files.
 const LOOK: Duration = Duration::from_millis(200);
@@ -141,6 +158,19 @@ impl Node for RealNode {
         false
     }
 
+    fn faults(&self) -> Vec<NodeFault> {
+        faults::listed(&std::env::var(faults::VARIABLE).unwrap_or_default())
+    }
+
+    async fn join_etcd(&self, _: &[u8], _: &str, _: &str) -> Result<Vec<(String, String)>, String> {
+        Err("the members of etcd in real containers do not know each other".to_owned())
+    }
+
+    async fn leave_etcd(&self, _: &[u8], _: &str) -> Result<(), String> {
+        // The only member: it goes with its files.
+        Ok(())
+    }
+
     async fn wake_kubelet(&self) -> Result<(), String> {
         // Process 1 looks by itself.
         Ok(())
@@ -173,16 +203,16 @@ async fn run_node() -> i32 {
 /// What process 1 of a node does.
 #[derive(Default)]
 struct Kubelet {
-    serving: Option<Serving>,
-    rest: Option<(Rest, String)>,
-    registered: bool,
+    workloads: Option<Arc<Workloads>>,
+    agent: Agent,
+    connection: Option<(Rest, Registration)>,
     next_beat: Option<Instant>,
     last_problem: String,
 }
 
 impl Kubelet {
     async fn look(&mut self) {
-        if let Err(problem) = self.serve().await {
+        if let Err(problem) = self.run_pods().await {
             self.complain(&problem);
         }
         if self.next_beat.is_some_and(|at| at > Instant::now()) {
@@ -206,40 +236,53 @@ impl Kubelet {
         }
     }
 
-    async fn serve(&mut self) -> Result<(), String> {
-        if self.serving.is_some() {
-            return Ok(());
-        }
-        let Some(pod) = StaticPod::read(&RealFiles)? else { return Ok(()) };
+    /// Runs the static pods of a control-plane node.
+    async fn run_pods(&mut self) -> Result<(), String> {
         let files: &dyn Files = &RealFiles;
-        files.make_directories(crate::files::parent(STORE)).map_err(|error| reason(&error))?;
-        let workloads: Arc<Workloads> = Workloads::open(Path::new(STORE), CACHE)?;
-        self.serving = Some(workloads.serve("node", &pod, everywhere()).await?);
-        log(&format!("kubelet: serving the API server on port {}", pod.port));
+        if self.workloads.is_none() {
+            if !files.exists(paths::API_SERVER_MANIFEST) {
+                return Ok(());
+            }
+            files.make_directories(crate::files::parent(STORE)).map_err(|error| reason(&error))?;
+            let etcd = Etcd::open(Path::new(MEMBERS))?;
+            let workloads = Workloads::open(Path::new(STORE), CACHE, etcd, crate::NODE_GRACE)?;
+            // For as long as the container runs.
+            drop(tokio::spawn(run_controllers(Arc::clone(&workloads), CancellationToken::new())));
+            self.workloads = Some(workloads);
+        }
+        let Some(workloads) = &self.workloads else { return Ok(()) };
+        let faults = RealNode.faults();
+        let around = Surroundings { id: SELF, bind: everywhere(), files, faults: &faults, workloads: Some(workloads) };
+        let before = self.agent.keyspace().is_some();
+        self.agent.run_pods(&around).await?;
+        if !before && self.agent.keyspace().is_some() {
+            log("kubelet: serving the API server");
+        }
         Ok(())
     }
 
-    /// Registers anew after a start, then renews the Lease; false before kubeadm is done.
+    /// Registers anew after a start, then says how the node is; false before kubeadm is done.
     async fn beat(&mut self) -> Result<bool, String> {
         let files: &dyn Files = &RealFiles;
         if !files.exists(paths::KUBELET) {
             return Ok(false);
         }
-        let Some(registration) = Registration::read(&RealNode) else { return Ok(false) };
-        let (rest, name) = match &self.rest {
-            Some(known) => known.clone(),
-            None => {
-                let known = (Kubeconfig::load(files, paths::KUBELET)?.client()?, registration.name.clone());
-                self.rest.insert(known).clone()
-            }
-        };
-        if self.registered {
-            kubelet::beat(&rest, &name).await.map_err(|error| format!("unable to renew the lease: {error}"))?;
-        } else {
-            registration.register(&rest).await.map_err(|error| format!("unable to register the node: {error}"))?;
-            self.registered = true;
+        if self.connection.is_none() {
+            let Some(registration) = Registration::read(&RealNode) else { return Ok(false) };
+            let rest = Kubeconfig::load(files, paths::KUBELET)?.client()?;
+            self.agent.register(registration.clone());
+            self.connection = Some((rest, registration));
         }
-        Ok(true)
+        let Some((rest, registration)) = &self.connection else { return Ok(false) };
+        let faults = RealNode.faults();
+        let around =
+            Surroundings { id: SELF, bind: everywhere(), files, faults: &faults, workloads: self.workloads.as_ref() };
+        let told = self.agent.tell(&around, registration, rest, &|| None, true).await;
+        // Other containers go without a word: their Leases tell.
+        if let (Some(workloads), Some(keyspace)) = (&self.workloads, self.agent.keyspace()) {
+            workloads.chores().scan_later(keyspace);
+        }
+        told.map(|()| true).map_err(|error| format!("unable to say how the node is: {error}"))
     }
 }
 

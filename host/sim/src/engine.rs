@@ -11,8 +11,10 @@ mod http;
 mod images;
 mod journal;
 mod networks;
+mod node;
 mod process;
 mod record;
+mod volumes;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -23,6 +25,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::faults::Faults;
 use crate::files::{Entry, Tree};
 use crate::heartbeat::Heartbeats;
 use crate::workload::Workloads;
@@ -32,7 +35,7 @@ use execs::Exec;
 pub(crate) use http::serve;
 pub use journal::JournalError;
 use journal::{Change, Journal};
-use record::{ContainerRecord, ExecRecord, ImageRecord, NetworkRecord};
+use record::{ContainerRecord, ExecRecord, ImageRecord, NetworkRecord, VolumeRecord};
 
 /// What the engine calls itself, so that nobody takes it for a real one.
 pub const NAME: &str = "capwasm simulated engine";
@@ -83,6 +86,7 @@ struct State {
     execs: HashMap<String, Arc<Exec>>,
     networks: BTreeMap<String, NetworkRecord>,
     images: BTreeMap<String, ImageRecord>,
+    volumes: BTreeMap<String, VolumeRecord>,
     addresses: Addresses,
 }
 
@@ -93,6 +97,8 @@ pub struct Engine {
     journal: Journal,
     workloads: Arc<Workloads>,
     heartbeats: Arc<Heartbeats>,
+    /// What goes wrong on request.
+    faults: Faults,
     /// Cancelled when the engine ends: execs are broken off without a result.
     quiescing: CancellationToken,
     /// Requests that are being done.
@@ -109,6 +115,7 @@ struct Recovered {
     execs: Vec<ExecRecord>,
     networks: BTreeMap<String, NetworkRecord>,
     images: BTreeMap<String, ImageRecord>,
+    volumes: BTreeMap<String, VolumeRecord>,
 }
 
 impl Recovered {
@@ -126,6 +133,9 @@ impl Recovered {
                 }
                 Some(("image", name)) => {
                     found.images.insert(name.to_owned(), serde_json::from_slice(&value).map_err(|_| corrupt())?);
+                }
+                Some(("volume", name)) => {
+                    found.volumes.insert(name.to_owned(), serde_json::from_slice(&value).map_err(|_| corrupt())?);
                 }
                 Some(("file", rest)) => {
                     let (container, _) = rest.split_once('/').ok_or_else(corrupt)?;
@@ -148,6 +158,7 @@ impl Engine {
         path: &Path,
         workloads: Arc<Workloads>,
         heartbeats: Arc<Heartbeats>,
+        faults: Faults,
     ) -> Result<Arc<Engine>, EngineError> {
         let (journal, entries) = Journal::open(path)?;
         let mut found = Recovered::read(entries)?;
@@ -183,15 +194,16 @@ impl Engine {
             }
         }
         let execs = found.execs.into_iter().map(|record| (record.id.clone(), Exec::new(record))).collect();
-        let state =
-            Mutex::new(State { containers, names, execs, networks: found.networks, images: found.images, addresses });
+        let (networks, images, volumes) = (found.networks, found.images, found.volumes);
+        let state = Mutex::new(State { containers, names, execs, networks, images, volumes, addresses });
         let (quiescing, requests) = (CancellationToken::new(), TaskTracker::new());
-        Ok(Arc::new(Engine { id, state, journal, workloads, heartbeats, quiescing, requests }))
+        Ok(Arc::new(Engine { id, state, journal, workloads, heartbeats, faults, quiescing, requests }))
     }
 
     /// Starts what was running when the engine ended, and runs interrupted execs again.
     pub async fn resume(self: &Arc<Self>) {
         let containers: Vec<Arc<Container>> = self.state.lock().containers.values().cloned().collect();
+        self.withdraw_halfway_members(&containers);
         let running: Vec<_> = containers.into_iter().filter(|container| container.record.lock().running).collect();
         futures::future::join_all(running.iter().map(|container| self.revive(container))).await;
         let interrupted: Vec<Arc<Exec>> =

@@ -1,21 +1,18 @@
 //! Heartbeats of all simulated nodes of a process: one task, a wheel of slots, writes of a slot sent together so that the store
 //! commits them as one.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-use crate::kubelet::{self, LEASE_SECONDS, Registration};
-use crate::workload::Workloads;
 
 /// Slots of the wheel; a slot is due every second, so a node beats as often as a kubelet does by default.
 const SLOTS: usize = 10;
-/// Writes in flight at once.
+/// Heartbeats at once.
 const CONCURRENCY: usize = 128;
 
 /// A node of a cluster.
@@ -27,49 +24,50 @@ pub struct Member {
     pub node: String,
 }
 
+/// What beats.
+#[async_trait]
+pub trait Heart: Send + Sync {
+    /// Once every ten seconds.
+    async fn beat(&self);
+}
+
 #[derive(Default)]
 struct State {
-    wheel: [HashMap<Member, Option<Registration>>; SLOTS],
+    wheel: [HashMap<Member, Arc<dyn Heart>>; SLOTS],
     next: usize,
-    /// Nodes that went silent, and when somebody should notice.
-    silent: VecDeque<(Instant, Member)>,
+    /// Those that are new, and do not wait for their turn.
+    fresh: Vec<Arc<dyn Heart>>,
 }
 
 /// The wheel.
+#[derive(Default)]
 pub struct Heartbeats {
-    workloads: Arc<Workloads>,
     state: Mutex<State>,
 }
 
 impl Heartbeats {
     /// A wheel without nodes.
-    pub fn new(workloads: Arc<Workloads>) -> Arc<Heartbeats> {
-        Arc::new(Heartbeats { workloads, state: Mutex::default() })
+    pub fn new() -> Arc<Heartbeats> {
+        Arc::default()
     }
 
-    /// Lets a node beat. With a registration it registers itself anew first, as a kubelet that starts does.
-    pub fn add(&self, member: Member, registration: Option<Registration>) {
+    /// Lets a node beat.
+    pub fn add(&self, member: Member, heart: Arc<dyn Heart>) {
         let mut state = self.state.lock();
-        state.silent.retain(|(_, silent)| *silent != member);
-        if let Some(slot) = state.wheel.iter_mut().find(|slot| slot.contains_key(&member)) {
-            if registration.is_some() {
-                slot.insert(member, registration);
-            }
-            return;
+        for slot in &mut state.wheel {
+            slot.remove(&member);
         }
         let slot = state.next;
         state.next = (slot + 1) % SLOTS;
-        state.wheel[slot].insert(member, registration);
+        state.fresh.push(Arc::clone(&heart));
+        state.wheel[slot].insert(member, heart);
     }
 
-    /// Stops a node's heartbeat; when it stays silent, its Node becomes Unknown as if a lifecycle controller saw it.
+    /// Stops a node's heartbeat.
     pub fn remove(&self, member: &Member) {
-        let mut state = self.state.lock();
-        for slot in &mut state.wheel {
+        for slot in &mut self.state.lock().wheel {
             slot.remove(member);
         }
-        let patience = Duration::from_secs(u64::try_from(LEASE_SECONDS).unwrap_or(40));
-        state.silent.push_back((Instant::now() + patience, member.clone()));
     }
 
     /// Turns the wheel until cancelled.
@@ -81,47 +79,17 @@ impl Heartbeats {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
             }
-            let (due, gone) = {
+            let due: Vec<Arc<dyn Heart>> = {
                 let mut state = self.state.lock();
-                let due: Vec<(Member, Option<Registration>)> =
-                    state.wheel[slot].iter().map(|(m, r)| (m.clone(), r.clone())).collect();
-                let mut gone = Vec::new();
-                while state.silent.front().is_some_and(|(at, _)| *at <= Instant::now()) {
-                    gone.extend(state.silent.pop_front().map(|(_, member)| member));
-                }
-                (due, gone)
+                let fresh = std::mem::take(&mut state.fresh);
+                fresh.into_iter().chain(state.wheel[slot].values().cloned()).collect()
             };
-            futures::stream::iter(due)
-                .for_each_concurrent(CONCURRENCY, |(member, registration)| self.beat(slot, member, registration))
-                .await;
-            futures::stream::iter(gone).for_each_concurrent(CONCURRENCY, |member| self.notice(member)).await;
-        }
-    }
-
-    async fn beat(&self, slot: usize, member: Member, registration: Option<Registration>) {
-        // No server of the cluster runs: as with a real kubelet, nobody hears it.
-        let Some(rest) = self.workloads.node_client(&member.keyspace, &member.node) else { return };
-        let outcome = match &registration {
-            Some(registration) => registration.register(&rest).await,
-            None => kubelet::beat(&rest, &member.node).await,
-        };
-        match outcome {
-            Ok(()) if registration.is_some() => {
-                if let Some(pending) = self.state.lock().wheel[slot].get_mut(&member)
-                    && *pending == registration
-                {
-                    *pending = None;
-                }
+            let beats =
+                futures::stream::iter(due).for_each_concurrent(CONCURRENCY, |heart| async move { heart.beat().await });
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = beats => {}
             }
-            Ok(()) => {}
-            Err(error) => tracing::debug!(node = member.node, keyspace = member.keyspace, %error, "heartbeat failed"),
-        }
-    }
-
-    async fn notice(&self, member: Member) {
-        let Some(rest) = self.workloads.controller_client(&member.keyspace) else { return };
-        if let Err(error) = kubelet::mark_unknown(&rest, &member.node).await {
-            tracing::debug!(node = member.node, keyspace = member.keyspace, %error, "unable to mark a silent node");
         }
     }
 }

@@ -1,6 +1,8 @@
-//! `kubeadm init` and `kubeadm join`, simulated: same inputs, same files, same objects in the cluster, same refusals; but no
+//! `kubeadm init`, `kubeadm join` and `kubeadm reset`, simulated: same inputs, same files, same objects in the cluster, same refusals; but no
 //! process is started, the node's kubelet serves the embedded API server instead.
 
+mod addons;
+pub(crate) mod cluster_info;
 pub mod config;
 mod init;
 mod join;
@@ -9,10 +11,15 @@ mod objects;
 pub mod paths;
 pub mod pki;
 mod preflight;
+mod reset;
 mod static_pods;
+mod versions;
 
 pub(crate) use static_pods::flag as manifest_flag;
 
+use std::time::Duration;
+
+use crate::faults::NodeFault;
 use crate::shell::Invocation;
 use config::Documents;
 
@@ -51,6 +58,12 @@ struct Flags {
 
 /// Runs `kubeadm` and returns its exit code: 0, or 1 with the reason on standard error.
 pub async fn run(call: &Invocation<'_>) -> i32 {
+    if matches!(call.arguments.first().map(String::as_str), Some("init" | "join"))
+        && let Some(failure) = simulated_failure(call).await
+    {
+        call.complain(format!("{failure}\n{TRACE_HINT}"));
+        return 1;
+    }
     let outcome = match call.arguments.first().map(String::as_str) {
         Some("init") => match prepare(call) {
             Ok((flags, documents)) => init::init(call, &flags, documents).await,
@@ -60,12 +73,13 @@ pub async fn run(call: &Invocation<'_>) -> i32 {
             Ok((flags, documents)) => join::join(call, &flags, documents).await,
             Err(failure) => Err(failure),
         },
+        Some("reset") => reset::reset(call).await,
         Some("version") => {
             call.say(call.node.version().unwrap_or_else(|| "unknown".to_owned()));
             Ok(())
         }
         Some(command) => Err(Failure::Input(format!("unknown command \"{command}\" for the simulated kubeadm"))),
-        None => Err(Failure::Input("a command is needed: init, join or version".to_owned())),
+        None => Err(Failure::Input("a command is needed: init, join, reset or version".to_owned())),
     };
     match outcome {
         Ok(()) => 0,
@@ -75,6 +89,26 @@ pub async fn run(call: &Invocation<'_>) -> i32 {
             1
         }
     }
+}
+
+/// Waits and fails as the node's faults say.
+async fn simulated_failure(call: &Invocation<'_>) -> Option<Failure> {
+    let faults = || call.node.faults();
+    let range = faults().into_iter().find_map(|fault| match fault {
+        NodeFault::SlowStart(least, most) => Some((least, most)),
+        _ => None,
+    });
+    if let Some((least, most)) = range {
+        let extra = (most.saturating_sub(least)).mul_f64(rand::random::<f64>());
+        tokio::time::sleep(least + extra).await;
+    }
+    while faults().contains(&NodeFault::NeverJoin) {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    faults().contains(&NodeFault::FailBootstrap).then(|| Failure::Phase {
+        phase: "preflight",
+        message: format!("simulated failure ({}: {})", crate::faults::LABEL, NodeFault::FailBootstrap),
+    })
 }
 
 fn prepare(call: &Invocation<'_>) -> Result<(Flags, Documents), Failure> {

@@ -1,4 +1,8 @@
-//! The simulated kubelet: what its node says about itself, and its heartbeat.
+//! The simulated kubelet: what its node says about itself, its heartbeat, and its static pods.
+
+pub(crate) mod lease;
+pub(crate) mod lifecycle;
+pub(crate) mod mirror;
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -14,18 +18,16 @@ use crate::rest::{Rest, RestError};
 
 /// Label that tells users what they look at.
 pub const SIMULATED_LABEL: &str = "capwasm.dev/simulated";
-/// Seconds after which a node that renews nothing counts as gone.
-pub const LEASE_SECONDS: i64 = 40;
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-const NODES: &str = "/api/v1/nodes";
+/// Collection of Nodes.
+pub(crate) const NODES: &str = "/api/v1/nodes";
+/// Socket of the container runtime unless the configuration says otherwise.
+const CONTAINERD: &str = "unix:///var/run/containerd/containerd.sock";
+/// Annotation with that socket.
+const CRI_SOCKET: &str = "kubeadm.alpha.kubernetes.io/cri-socket";
 
 /// The time as Kubernetes writes it.
 pub fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-fn now_micro() -> String {
-    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
 
 /// How a node registers itself.
@@ -37,6 +39,7 @@ pub struct Registration {
     address: String,
     version: String,
     provider_id: String,
+    cri_socket: String,
     labels: Vec<(String, String)>,
     taints: Vec<Taint>,
 }
@@ -58,6 +61,8 @@ pub fn write_flags(
         let _ = write!(flags, "{}--{flag}={value}", if flags.is_empty() { "" } else { " " });
     };
     add("hostname-override", name);
+    let socket = if registration.cri_socket.is_empty() { CONTAINERD } else { &registration.cri_socket };
+    add("container-runtime-endpoint", socket);
     if !taints.is_empty() {
         let taints: Vec<String> =
             taints.iter().map(|taint| format!("{}={}:{}", taint.key, taint.value, taint.effect)).collect();
@@ -90,6 +95,7 @@ impl Registration {
             address: node.address().to_string(),
             version,
             provider_id: String::new(),
+            cri_socket: String::new(),
             labels: Vec::new(),
             taints: Vec::new(),
         };
@@ -97,6 +103,7 @@ impl Registration {
             let Some((name, value)) = flag.split_once('=') else { continue };
             match name {
                 "hostname-override" => found.name = value.to_owned(),
+                "container-runtime-endpoint" => found.cri_socket = value.to_owned(),
                 "provider-id" => found.provider_id = value.to_owned(),
                 "node-ip" => found.address = value.split(',').next().unwrap_or_default().to_owned(),
                 "node-labels" => found.labels.extend(value.split(',').filter_map(|label| {
@@ -141,7 +148,26 @@ impl Registration {
         if !self.provider_id.is_empty() {
             spec["providerID"] = json!(self.provider_id);
         }
-        json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": self.name, "labels": labels }, "spec": spec, "status": self.status() })
+        let annotations =
+            json!({ "volumes.kubernetes.io/controller-managed-attach-detach": "true", CRI_SOCKET: self.cri_socket });
+        json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": { "name": self.name, "labels": labels, "annotations": annotations },
+            "spec": spec, "status": self.status(),
+        })
+    }
+
+    /// What the Ready condition says.
+    pub(crate) fn ready_condition(ready: bool) -> Value {
+        let time = now();
+        let (status, reason, message) = if ready {
+            ("True", "KubeletReady", "capwasm simulated kubelet is posting ready status")
+        } else {
+            ("False", "KubeletNotReady", "simulated failure: container runtime network not ready")
+        };
+        json!({
+            "type": "Ready", "status": status, "reason": reason, "message": message,
+            "lastHeartbeatTime": time, "lastTransitionTime": time,
+        })
     }
 
     fn status(&self) -> Value {
@@ -162,7 +188,7 @@ impl Registration {
                 condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
                 condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
                 condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-                condition("Ready", "True", "KubeletReady", "capwasm simulated kubelet is posting ready status"),
+                Self::ready_condition(true),
             ],
             "daemonEndpoints": { "kubeletEndpoint": { "Port": 10250 } },
             "nodeInfo": {
@@ -178,6 +204,11 @@ impl Registration {
                 "systemUUID": "",
             },
         })
+    }
+
+    /// The address that it registers with.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// Registers the node: creates it, or says that it is back.
@@ -202,7 +233,7 @@ impl Registration {
     }
 
     async fn first_beat(&self, rest: &Rest) -> Result<(), RestError> {
-        beat(rest, &self.name).await
+        lease::renew(rest, &self.name).await
     }
 }
 
@@ -210,49 +241,6 @@ fn parse_taint(text: &str) -> Option<Taint> {
     let (rest, effect) = text.rsplit_once(':')?;
     let (key, value) = rest.split_once('=').unwrap_or((rest, ""));
     Some(Taint { key: key.to_owned(), value: value.to_owned(), effect: effect.to_owned() })
-}
-
-/// Renews a node's Lease, creating it when it is missing.
-///
-/// # Errors
-/// See [`RestError`].
-pub async fn beat(rest: &Rest, node: &str) -> Result<(), RestError> {
-    let time = now_micro();
-    match rest.merge(&format!("{LEASES}/{node}"), &json!({ "spec": { "renewTime": time } })).await {
-        Err(error) if error.code() == Some(404) => {}
-        other => return other.map(drop),
-    }
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": { "name": node, "namespace": "kube-node-lease" },
-        "spec": { "holderIdentity": node, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": time },
-    });
-    match rest.create(LEASES, &lease).await {
-        // kubeadm and the kubelet's own heartbeat met.
-        Err(error) if error.code() == Some(409) => Ok(()),
-        other => other.map(drop),
-    }
-}
-
-/// Says that a node's kubelet went silent, as the node lifecycle controller of a real control plane does.
-///
-/// # Errors
-/// See [`RestError`].
-pub async fn mark_unknown(rest: &Rest, node: &str) -> Result<(), RestError> {
-    let path = format!("{NODES}/{node}");
-    let Some(mut found) = rest.get(&path).await? else { return Ok(()) };
-    let time = now();
-    for condition in found["status"]["conditions"].as_array_mut().into_iter().flatten() {
-        if condition["status"] != "Unknown" {
-            condition["status"] = json!("Unknown");
-            condition["reason"] = json!("NodeStatusUnknown");
-            condition["message"] = json!("Kubelet stopped posting node status.");
-            condition["lastTransitionTime"] = json!(time);
-        }
-    }
-    rest.merge(&format!("{path}/status"), &json!({ "status": { "conditions": found["status"]["conditions"] } }))
-        .await
-        .map(drop)
 }
 
 fn architecture() -> &'static str {
@@ -295,6 +283,7 @@ mod tests {
             address: "127.64.0.2".into(),
             version: "v1.34.0".into(),
             provider_id: String::new(),
+            cri_socket: CONTAINERD.into(),
             labels: vec![("tier".into(), "gold".into())],
             taints: vec![parse_taint("a=b:NoSchedule").unwrap()],
         }
@@ -316,13 +305,18 @@ mod tests {
         assert_eq!(ready(&node), "True");
         assert_eq!(node["metadata"]["labels"]["tier"], "gold");
         assert_eq!(node["spec"]["taints"], json!([{ "key": "a", "value": "b", "effect": "NoSchedule" }]));
-        assert!(admin.get(&format!("{LEASES}/node-1")).await.unwrap().is_some());
+        assert!(admin.get(&format!("{}/node-1", lease::LEASES)).await.unwrap().is_some());
 
         admin.merge(path, &json!({ "spec": { "taints": null, "providerID": "docker:////node-1" } })).await.unwrap();
-        mark_unknown(&admin, "node-1").await.unwrap();
-        assert_eq!(ready(&admin.get(path).await.unwrap().unwrap()), "Unknown");
+        lifecycle::mark_unknown(&admin, "node-1").await.unwrap();
+        let node = admin.get(path).await.unwrap().unwrap();
+        assert_eq!(ready(&node), "Unknown");
+        let effects: Vec<&str> =
+            node["spec"]["taints"].as_array().unwrap().iter().map(|taint| taint["effect"].as_str().unwrap()).collect();
+        assert_eq!(effects, ["NoSchedule", "NoExecute"]);
 
         registration().register(&kubelet).await.unwrap();
+        lifecycle::settle(&admin, "node-1").await.unwrap();
         let node = admin.get(path).await.unwrap().unwrap();
         assert_eq!(ready(&node), "True");
         assert_eq!(node["spec"], json!({ "providerID": "docker:////node-1" }));

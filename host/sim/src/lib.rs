@@ -10,11 +10,14 @@
 //!
 //! Everything is durable in the data directory: killed and started again, the engine comes back with its containers.
 
+mod agent;
 mod archive;
 mod balancer;
 pub mod container;
 pub mod docker;
 mod engine;
+pub mod etcd;
+pub mod faults;
 mod files;
 mod heartbeat;
 pub mod image;
@@ -22,6 +25,7 @@ pub mod kubeadm;
 mod kubectl;
 mod kubelet;
 mod node;
+pub mod port_forward;
 mod rest;
 pub mod shell;
 mod workload;
@@ -30,6 +34,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
@@ -40,6 +45,8 @@ pub use kubelet::SIMULATED_LABEL;
 pub use node::Node;
 
 use engine::{Engine, JournalError};
+use etcd::Etcd;
+use faults::Faults;
 use heartbeat::Heartbeats;
 use workload::Workloads;
 
@@ -52,12 +59,26 @@ pub struct SimOptions {
     pub data_dir: PathBuf,
     /// Bytes of page cache for the database of all workload clusters.
     pub cache_bytes: usize,
+    /// How long a killed node's kubelet may be silent until its Node becomes Unknown. Kubernetes waits 50 seconds; the default
+    /// here is [`NODE_GRACE`].
+    pub node_grace: Duration,
+    /// Failures on request; a clone that is kept injects them from outside.
+    pub faults: Faults,
 }
+
+/// See [`SimOptions::node_grace`]. Short, so that what repairs clusters can be watched; the engine's `/info` says it in a label.
+pub const NODE_GRACE: Duration = Duration::from_secs(5);
 
 impl SimOptions {
     /// Options with the default cache.
     pub fn new(socket: impl Into<PathBuf>, data_dir: impl Into<PathBuf>) -> SimOptions {
-        SimOptions { socket: socket.into(), data_dir: data_dir.into(), cache_bytes: 16 << 20 }
+        SimOptions {
+            socket: socket.into(),
+            data_dir: data_dir.into(),
+            cache_bytes: 4 << 20,
+            node_grace: NODE_GRACE,
+            faults: Faults::default(),
+        }
     }
 }
 
@@ -101,16 +122,23 @@ pub async fn run(options: SimOptions, shutdown: CancellationToken) -> Result<(),
     // First of all: the lock of this database guards the whole directory.
     let engine_path = options.data_dir.join("engine.redb");
     check_unlocked(&engine_path, &options.data_dir)?;
-    let workloads =
-        Workloads::open(&options.data_dir.join("workload.redb"), options.cache_bytes).map_err(SimError::Workloads)?;
-    let heartbeats = Heartbeats::new(Arc::clone(&workloads));
-    let engine = Engine::open(&engine_path, workloads, Arc::clone(&heartbeats)).await.map_err(|error| match error {
+    let workload_path = options.data_dir.join("workload.redb");
+    let workloads = Etcd::open(&options.data_dir.join("etcd"))
+        .and_then(|etcd| Workloads::open(&workload_path, options.cache_bytes, etcd, options.node_grace))
+        .map_err(SimError::Workloads)?;
+    let heartbeats = Heartbeats::new();
+    let engine = Engine::open(&engine_path, Arc::clone(&workloads), Arc::clone(&heartbeats), options.faults.clone());
+    let engine = engine.await.map_err(|error| match error {
         EngineError::Journal(JournalError::InUse) => SimError::InUse(options.data_dir.clone()),
         error => SimError::Engine(error),
     })?;
     let listener = listen(&options.socket).await?;
     engine.resume().await;
-    let wheel = tokio::spawn(heartbeats.run(shutdown.clone()));
+    let background = [
+        tokio::spawn(heartbeats.run(shutdown.clone())),
+        tokio::spawn(workload::run_controllers(workloads, shutdown.clone())),
+        tokio::spawn(Arc::clone(&engine).review(shutdown.clone())),
+    ];
     tracing::info!(socket = %options.socket.display(), "{NAME} is ready");
     let connections = TaskTracker::new();
     loop {
@@ -136,8 +164,10 @@ pub async fn run(options: SimOptions, shutdown: CancellationToken) -> Result<(),
     }
     connections.close();
     connections.wait().await;
-    if let Err(error) = wheel.await {
-        tracing::warn!(%error, "the heartbeats ended badly");
+    for task in background {
+        if let Err(error) = task.await {
+            tracing::warn!(%error, "what runs in the background ended badly");
+        }
     }
     engine.quiesce().await;
     if let Err(error) = std::fs::remove_file(&options.socket) {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use async_trait::async_trait;
 
+use crate::faults::NodeFault;
 use crate::files::Files;
 
 /// A machine as its shell and its kubeadm see it.
@@ -19,6 +20,18 @@ pub trait Node: Send + Sync {
     fn version(&self) -> Option<String>;
     /// Whether a second control-plane node can share the first one's store, as members of one etcd do.
     fn shares_store(&self) -> bool;
+    /// What goes wrong on it now.
+    fn faults(&self) -> Vec<NodeFault>;
+    /// Makes this node's member of etcd one of the cluster whose CA has this DER; all members with their peer URLs.
+    ///
+    /// # Errors
+    /// Why the members that are there do not take it.
+    async fn join_etcd(&self, authority: &[u8], name: &str, peer_url: &str) -> Result<Vec<(String, String)>, String>;
+    /// Takes this node's member of etcd out of the cluster whose CA has this DER; not there is fine.
+    ///
+    /// # Errors
+    /// Why the members that are there do not let it go.
+    async fn leave_etcd(&self, authority: &[u8], name: &str) -> Result<(), String>;
     /// Makes the kubelet look at its files now: a control plane whose static pod is there is served when this returns.
     ///
     /// # Errors

@@ -135,6 +135,17 @@ impl Rest {
         self.send(Method::PATCH, path, Some(("application/merge-patch+json", patch))).await
     }
 
+    /// Deletes the object at `path`; gone already is fine.
+    ///
+    /// # Errors
+    /// See [`RestError`].
+    pub async fn delete(&self, path: &str) -> Result<(), RestError> {
+        match self.send(Method::DELETE, path, None).await {
+            Err(error) if error.code() == Some(404) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
     /// Creates `object`, or merges it over the one that is there.
     ///
     /// # Errors

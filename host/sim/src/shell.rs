@@ -3,10 +3,14 @@
 //! Understood: lists (`;`, newline, `&&`, `||`), `!`, pipelines, `{ }`, `( )`, `if`, `for`, assignments, quotes, `$VAR`, `${VAR}`, `$?`,
 //! `$(...)`, redirections `<`, `>`, `>>`, `2>`, `2>>`, `2>&1`, `1>&2`, `&>`. Anything else (functions, `&`, here-documents,
 //! globs in effect) is a syntax error with exit code 2 or stays literal; nothing is ever ignored silently.
+//! `set -e` ends the script at a command that fails (not within a condition or before `&&` and `||`). A file that is run by its
+//! path must be a script for `sh` or `bash`.
 //! A command is a built-in of [`commands`]; an unknown one is `sh: x: not found`, exit code 127.
 
+mod account_commands;
 mod commands;
 mod file_commands;
+mod image_commands;
 mod parse;
 mod service_commands;
 mod test_command;
@@ -128,8 +132,7 @@ pub async fn execute(
     directory: &str,
     streams: Streams,
 ) -> i32 {
-    let mut shell =
-        Shell { node, variables: environment, status: 0, directory: directory.to_owned(), exited: false, depth: 0 };
+    let mut shell = Shell::new(node, environment, directory);
     shell.run_words(argv.to_vec(), &streams).await
 }
 
@@ -141,8 +144,7 @@ pub async fn run_script(
     directory: &str,
     streams: Streams,
 ) -> i32 {
-    let mut shell =
-        Shell { node, variables: environment, status: 0, directory: directory.to_owned(), exited: false, depth: 0 };
+    let mut shell = Shell::new(node, environment, directory);
     shell.script(script, &streams).await
 }
 
@@ -155,10 +157,27 @@ struct Shell<'n> {
     status: i32,
     directory: String,
     exited: bool,
+    /// Set by `set -e`.
+    fails_fast: bool,
+    /// Within a condition, where a failure ends nothing.
+    tested: bool,
     depth: usize,
 }
 
 impl<'n> Shell<'n> {
+    fn new(node: &'n dyn Node, environment: BTreeMap<String, String>, directory: &str) -> Shell<'n> {
+        Shell {
+            node,
+            variables: environment,
+            status: 0,
+            directory: directory.to_owned(),
+            exited: false,
+            fails_fast: false,
+            tested: false,
+            depth: 0,
+        }
+    }
+
     fn script<'a>(&'a mut self, script: &'a str, streams: &'a Streams) -> Running<'a> {
         Box::pin(async move {
             match parse::parse(script) {
@@ -181,14 +200,23 @@ impl<'n> Shell<'n> {
     fn list<'a>(&'a mut self, list: &'a List, streams: &'a Streams) -> Running<'a> {
         Box::pin(async move {
             for AndOr { first, rest } in &list.0 {
+                let tested = self.tested;
+                self.tested = tested || !rest.is_empty() || first.negated;
                 self.pipeline(first, streams).await;
-                for (on_success, pipeline) in rest {
+                let mut last = rest.is_empty() && !first.negated;
+                for (position, (on_success, pipeline)) in rest.iter().enumerate() {
                     if self.exited {
                         break;
                     }
                     if (self.status == 0) == *on_success {
+                        last = position + 1 == rest.len() && !pipeline.negated;
+                        self.tested = tested || !last;
                         self.pipeline(pipeline, streams).await;
                     }
+                }
+                self.tested = tested;
+                if self.fails_fast && !tested && last && self.status != 0 {
+                    self.exited = true;
                 }
                 if self.exited {
                     break;
@@ -250,7 +278,9 @@ impl<'n> Shell<'n> {
             Command::Subshell(list, _) => self.clone().list(list, &streams).await,
             Command::If { branches, otherwise, .. } => {
                 for (condition, then) in branches {
+                    let tested = std::mem::replace(&mut self.tested, true);
                     let holds = self.list(condition, &streams).await == 0;
+                    self.tested = tested;
                     if self.exited {
                         return self.status;
                     }
@@ -388,12 +418,18 @@ impl<'n> Shell<'n> {
                 0
             }
             "set" => {
-                if arguments.iter().all(|option| matches!(option.as_str(), "-x" | "+x")) {
-                    0
-                } else {
-                    self.complain(streams, "sh: set: only -x is supported by this shell");
-                    2
+                for option in arguments {
+                    match option.as_str() {
+                        "-x" | "+x" => {}
+                        "-e" | "-ex" | "-xe" => self.fails_fast = true,
+                        "+e" => self.fails_fast = false,
+                        _ => {
+                            self.complain(streams, "sh: set: only -e and -x are supported by this shell");
+                            return 2;
+                        }
+                    }
                 }
+                0
             }
             "env" => {
                 let split = arguments.iter().position(|argument| !argument.contains('=')).unwrap_or(arguments.len());
@@ -411,6 +447,9 @@ impl<'n> Shell<'n> {
             }
             "sh" | "bash" | "ash" | "dash" => self.subshell(arguments, streams).await,
             base => {
+                if let Some(status) = self.file(name, streams).await {
+                    return status;
+                }
                 let invocation = Invocation {
                     node: self.node,
                     arguments,
@@ -429,10 +468,35 @@ impl<'n> Shell<'n> {
         }
     }
 
+    /// A shell of its own for a script.
+    fn child(&self, fails_fast: bool) -> Shell<'n> {
+        Shell { fails_fast, tested: false, exited: false, ..self.clone() }
+    }
+
+    /// Runs a file that is called by its path, if there is one.
+    async fn file(&mut self, name: &str, streams: &Streams) -> Option<i32> {
+        let path = join(&self.directory, name);
+        let files = self.node.files();
+        let found = files.stat(&path).ok().flatten().filter(|found| name.contains('/') && !found.is_directory())?;
+        let script = files.read_text(&path).ok()?;
+        let interpreter = script.lines().next()?.strip_prefix("#!")?.trim();
+        let program = interpreter.strip_prefix("/usr/bin/env ").unwrap_or(interpreter);
+        let (program, flags) = program.split_once(' ').unwrap_or((program, ""));
+        if found.mode & 0o111 == 0 {
+            self.complain(streams, &format!("sh: {name}: Permission denied"));
+            return Some(126);
+        }
+        if !matches!(crate::files::base_name(program), "sh" | "bash" | "ash" | "dash") {
+            self.complain(streams, &format!("sh: {name}: cannot run a script for {interpreter}"));
+            return Some(126);
+        }
+        Some(self.child(flags.contains('e')).script(&script, streams).await)
+    }
+
     async fn subshell(&mut self, arguments: &[String], streams: &Streams) -> i32 {
-        let mut child = self.clone();
         let options = arguments.iter().take_while(|a| a.starts_with('-')).count();
         let flags: String = arguments[..options].concat();
+        let mut child = self.child(flags.contains('e'));
         if let Some(unknown) = flags.chars().find(|flag| !"-lcxe".contains(*flag)) {
             self.complain(streams, &format!("sh: unsupported option -{unknown}"));
             return 2;

@@ -1,71 +1,38 @@
 //! Where workload API servers run: one store for all clusters, one server per cluster, one listener per control-plane node.
+//!
+//! A listener speaks for its node: it reports its version, and without a quorum of etcd it answers as an API server does that
+//! gets nothing from its storage.
+
+mod chores;
+mod static_pod;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use capwasm_apiserver::pki::NodeSigner;
-use capwasm_apiserver::{Authenticator, Identity, Server, ServerConfig, Store};
+use capwasm_apiserver::{Authenticator, Filter, Identity, Server, ServerConfig, Store};
+use http::{Method, StatusCode};
 use parking_lot::Mutex;
-use serde_json::Value;
-use tokio::sync::OnceCell;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::files::{Files, reason};
-use crate::kubeadm::{paths, pki};
+use crate::etcd::Etcd;
+use crate::kubeadm::{cluster_info, pki};
+use crate::port_forward::ToPodAddress;
 use crate::rest::Rest;
 
-/// The API server's static pod on a node, with all that it needs.
-#[derive(Clone)]
-pub struct StaticPod {
-    /// Port that it listens on.
-    pub port: u16,
-    version: String,
-    advertised: String,
-    certificate: String,
-    key: String,
-    authority: String,
-    authority_key: String,
-    /// Keyspace of the cluster, from the hash of its CA's public key.
-    pub keyspace: String,
-}
+pub(crate) use chores::{Chores, run as run_controllers};
+pub use static_pod::{EtcdPod, StaticPod};
 
-impl StaticPod {
-    /// Reads the static pod from a node's files; `None` when there is none.
-    ///
-    /// # Errors
-    /// Why it could not run: a broken manifest or a missing certificate.
-    pub fn read(files: &dyn Files) -> Result<Option<StaticPod>, String> {
-        let path = paths::API_SERVER_MANIFEST;
-        if !files.exists(path) {
-            return Ok(None);
-        }
-        let read = |path: &str| files.read_text(path).map_err(|error| format!("open {path}: {}", reason(&error)));
-        let manifest: Value = serde_saphyr::from_str(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
-        let flag = |name: &str| {
-            crate::kubeadm::manifest_flag(&manifest, name)
-                .map(str::to_owned)
-                .ok_or_else(|| format!("{path}: the flag --{name} is missing"))
-        };
-        let port: u16 = flag("secure-port")?.parse().map_err(|_| format!("{path}: --secure-port is no port"))?;
-        let authority = read(&flag("client-ca-file")?)?;
-        let directory = crate::files::parent(&flag("client-ca-file")?).to_owned();
-        let image = manifest["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
-        let hash = pki::public_key_hash(&pki::parse_certificate(&authority)?)?;
-        Ok(Some(StaticPod {
-            port,
-            version: image.rsplit(':').next().unwrap_or_default().to_owned(),
-            advertised: format!("{}:{port}", flag("advertise-address")?),
-            certificate: read(&flag("tls-cert-file")?)?,
-            key: read(&flag("tls-private-key-file")?)?,
-            authority_key: read(&format!("{directory}/ca.key"))?,
-            authority,
-            keyspace: keyspace(&hash),
-        }))
-    }
-}
+/// Bootstrap tokens are Secrets there.
+const TOKENS: &str = "/api/v1/namespaces/kube-system/secrets";
 
 /// The keyspace of the cluster whose CA has this `sha256:` hash.
 fn keyspace(hash: &str) -> String {
@@ -81,16 +48,32 @@ pub fn keyspace_of_authority(der: &[u8]) -> Result<String, String> {
     pki::public_key_hash(der).map(|hash| keyspace(&hash))
 }
 
-#[derive(Default)]
 struct Cluster {
     server: OnceCell<Server>,
     members: Mutex<HashSet<String>>,
+    /// Whether etcd had a quorum when somebody looked last.
+    quorum: AtomicBool,
+    /// Rung when connections are to be cut.
+    cut: watch::Sender<()>,
+}
+
+impl Default for Cluster {
+    fn default() -> Cluster {
+        Cluster {
+            server: OnceCell::new(),
+            members: Mutex::default(),
+            quorum: AtomicBool::new(true),
+            cut: watch::Sender::new(()),
+        }
+    }
 }
 
 /// All workload clusters of a process.
 pub struct Workloads {
     store: Arc<Store>,
     clusters: Mutex<HashMap<String, Arc<Cluster>>>,
+    etcd: Arc<Etcd>,
+    chores: Arc<Chores>,
 }
 
 /// A listener of one node; closes when cancelled.
@@ -102,13 +85,24 @@ pub struct Serving {
 }
 
 impl Workloads {
-    /// Opens the store of all clusters, with at most `cache_bytes` of page cache.
+    /// Opens the store of all clusters, with at most `cache_bytes` of page cache. A silent node counts as gone after `grace`.
     ///
     /// # Errors
     /// When the database cannot be opened.
-    pub fn open(path: &Path, cache_bytes: usize) -> Result<Arc<Workloads>, String> {
+    pub fn open(path: &Path, cache_bytes: usize, etcd: Arc<Etcd>, grace: Duration) -> Result<Arc<Workloads>, String> {
         let store = Store::open(path, cache_bytes).map_err(|error| error.to_string())?;
-        Ok(Arc::new(Workloads { store, clusters: Mutex::default() }))
+        let chores = Arc::new(Chores::new(grace));
+        Ok(Arc::new(Workloads { store, clusters: Mutex::default(), etcd, chores }))
+    }
+
+    /// What a control plane's controllers do now and then.
+    pub(crate) fn chores(&self) -> &Arc<Chores> {
+        &self.chores
+    }
+
+    /// Members of the clusters' etcd.
+    pub fn etcd(&self) -> &Arc<Etcd> {
+        &self.etcd
     }
 
     /// Serves `pod` as member `member` of its cluster on `bind`.
@@ -116,8 +110,7 @@ impl Workloads {
     /// # Errors
     /// When the certificates are broken, the address is taken, or the server does not start.
     pub async fn serve(self: &Arc<Self>, member: &str, pod: &StaticPod, bind: IpAddr) -> Result<Serving, String> {
-        let tls = capwasm_apiserver::pki::tls_from_pem(&pod.certificate, &pod.key, &pod.authority)
-            .map_err(|error| error.to_string())?;
+        let tls = tls(pod)?;
         let configuration = configuration(pod)?;
         let address = SocketAddr::new(bind, pod.port);
         let listener = listen(address).await.map_err(|error| format!("unable to listen on {address}: {error}"))?;
@@ -135,14 +128,56 @@ impl Workloads {
                 return Err(format!("unable to start the API server: {error}"));
             }
         };
+        self.chores.sign_soon(&pod.keyspace);
+        self.chores.scan_later(&pod.keyspace);
         let stop = CancellationToken::new();
-        let token = stop.clone();
-        tokio::spawn(async move {
-            if let Err(error) = server.serve(listener, tls, token).await {
-                tracing::warn!(%address, %error, "a workload API server stopped listening");
-            }
-        });
+        let listening = Listening {
+            server,
+            address,
+            tls,
+            stop: stop.clone(),
+            cut: cluster.cut.subscribe(),
+            filter: self.filter(pod),
+        };
+        tokio::spawn(listening.run(listener));
         Ok(Serving { stop, keyspace: pod.keyspace.clone() })
+    }
+
+    /// What a node's listener answers by itself.
+    fn filter(&self, pod: &StaticPod) -> Filter {
+        let (etcd, chores) = (Arc::clone(&self.etcd), Arc::clone(&self.chores));
+        let (keyspace, version) = (pod.keyspace.clone(), version(&pod.version));
+        Arc::new(move |method: &Method, path: &str| {
+            if path == "/version" && method == Method::GET {
+                return Some((StatusCode::OK, version.clone()));
+            }
+            if !etcd.has_quorum(&keyspace) {
+                return Some((StatusCode::INTERNAL_SERVER_ERROR, no_quorum(path)));
+            }
+            // In place of a watch: tokens come through here, and whoever asks for the signatures does.
+            if path == cluster_info::PATH || method != Method::GET && path.starts_with(TOKENS) {
+                chores.sign_soon(&keyspace);
+            }
+            None
+        })
+    }
+
+    /// Cuts the connections of clusters that lost the quorum of their etcd, so that watches end; those that have it again
+    /// look after their nodes.
+    pub fn review(&self) {
+        for (keyspace, cluster) in self.clusters.lock().iter() {
+            let has = self.etcd.has_quorum(keyspace);
+            match (cluster.quorum.swap(has, Ordering::Relaxed), has) {
+                (true, false) => {
+                    cluster.cut.send_replace(());
+                }
+                (false, true) => {
+                    self.chores.sign_soon(keyspace);
+                    self.chores.scan_later(keyspace);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Takes a member away; with the last one the cluster's server stops.
@@ -167,20 +202,56 @@ impl Workloads {
     /// # Errors
     /// When the database cannot be written.
     pub async fn forget(&self, keyspace: &str) -> Result<(), String> {
+        self.etcd.forget(keyspace);
+        self.chores.forget(keyspace);
         self.store.remove_keyspace(keyspace).await.map_err(|error| error.to_string())
+    }
+
+    /// The server of a cluster that is served now and has its storage.
+    fn server(&self, keyspace: &str) -> Option<Server> {
+        if !self.etcd.has_quorum(keyspace) {
+            return None;
+        }
+        self.clusters.lock().get(keyspace)?.server.get().cloned()
     }
 
     /// An in-process client of a cluster that is served now, as one of its nodes.
     pub fn node_client(&self, keyspace: &str, node: &str) -> Option<Rest> {
-        let server = self.clusters.lock().get(keyspace)?.server.get()?.clone();
+        let server = self.server(keyspace)?;
         Some(Rest::of(server.client(Identity::new(format!("system:node:{node}"), &["system:nodes"]))))
     }
 
     /// An in-process client of a cluster that is served now, as its controllers.
     pub fn controller_client(&self, keyspace: &str) -> Option<Rest> {
-        let server = self.clusters.lock().get(keyspace)?.server.get()?.clone();
-        Some(Rest::of(server.client(Identity::admin("system:kube-controller-manager"))))
+        Some(Rest::of(self.server(keyspace)?.client(Identity::admin("system:kube-controller-manager"))))
     }
+}
+
+/// What `/version` says.
+fn version(text: &str) -> Value {
+    let mut numbers = text.trim_start_matches('v').split('.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    json!({
+        "major": major, "minor": minor, "gitVersion": text, "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}
+
+/// What an API server says that gets no answer from etcd.
+fn no_quorum(path: &str) -> Value {
+    let message =
+        if path.ends_with("z") { "[-]etcd failed: etcdserver: no leader" } else { "etcdserver: request timed out" };
+    json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "code": 500 })
+}
+
+/// TLS of a node's API server. It resumes no sessions: each would be kept with its client's certificates, for clients that
+/// keep their connections anyhow.
+fn tls(pod: &StaticPod) -> Result<Arc<rustls::ServerConfig>, String> {
+    let made = capwasm_apiserver::pki::tls_from_pem(&pod.certificate, &pod.key, &pod.authority);
+    let mut config = rustls::ServerConfig::clone(&*made.map_err(|error| error.to_string())?);
+    config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    Ok(Arc::new(config))
 }
 
 fn configuration(pod: &StaticPod) -> Result<ServerConfig, String> {
@@ -189,21 +260,64 @@ fn configuration(pod: &StaticPod) -> Result<ServerConfig, String> {
     config.git_version.clone_from(&pod.version);
     config.auth = Authenticator::with_cluster_info();
     config.service_account_root_ca = Some(pod.authority.clone());
+    config.port_forward = Some(Arc::new(ToPodAddress));
     // In place of kube-controller-manager.
     let signer = NodeSigner::from_pem(&pod.authority, &pod.authority_key);
     config.signer = Some(Arc::new(signer.map_err(|error| format!("unable to sign with the cluster's CA: {error}"))?));
     Ok(config)
 }
 
+/// A node's listener.
+struct Listening {
+    server: Server,
+    address: SocketAddr,
+    tls: Arc<rustls::ServerConfig>,
+    stop: CancellationToken,
+    cut: watch::Receiver<()>,
+    filter: Filter,
+}
+
+impl Listening {
+    /// Listens until stopped; when connections are cut it begins anew.
+    async fn run(mut self, first: TcpListener) {
+        let mut listener = Ok(first);
+        loop {
+            let Ok(open) = listener.inspect_err(|error| {
+                tracing::warn!(address = %self.address, %error, "a workload API server cannot listen again");
+            }) else {
+                return;
+            };
+            let round = self.stop.child_token();
+            let serving =
+                self.server.serve_filtered(open, Arc::clone(&self.tls), round.clone(), Arc::clone(&self.filter));
+            tokio::pin!(serving);
+            let ended = tokio::select! {
+                ended = &mut serving => ended,
+                Ok(()) = self.cut.changed() => {
+                    round.cancel();
+                    serving.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::warn!(address = %self.address, %error, "a workload API server stopped listening");
+            }
+            if self.stop.is_cancelled() || !round.is_cancelled() {
+                return;
+            }
+            listener = listen(self.address).await;
+        }
+    }
+}
+
 /// Listens, waiting a moment for a predecessor's socket to close.
-async fn listen(address: SocketAddr) -> io::Result<tokio::net::TcpListener> {
+async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     for _ in 0..20 {
-        match tokio::net::TcpListener::bind(address).await {
+        match TcpListener::bind(address).await {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await
             }
             other => return other,
         }
     }
-    tokio::net::TcpListener::bind(address).await
+    TcpListener::bind(address).await
 }

@@ -72,7 +72,9 @@ async fn a_cluster_of_three_nodes_forms_through_its_load_balancer() {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 
-    // The cluster outlives its first control-plane node, and removal deletes nothing in it.
+    // The cluster outlives its first control-plane node when its member of etcd left, and removal deletes nothing in it.
+    let (code, output) = sh(docker, "c-cp-1", "kubeadm reset --force").await;
+    assert_eq!(code, 0, "{output}");
     call(docker, Method::DELETE, "/containers/c-cp-1?force=1", Value::Null).await;
     put(docker, "c-lb", &[("/usr/local/etc/haproxy/haproxy.cfg", &balancer_config(&[("c-cp-2", &second)]))]).await;
     call(docker, Method::POST, "/containers/c-lb/kill?signal=HUP", Value::Null).await;
@@ -108,8 +110,12 @@ async fn init_fails_as_kubeadm_does_when_something_is_wrong() {
             "could not parse \"latest\" as version",
         ),
         (
-            vec![(yaml, good.replace("kubernetesVersion: v1.34.0", "kubernetesVersion: v1.36.0"))],
-            "does not support deploying clusters",
+            vec![(yaml, good.replace("kubernetesVersion: v1.34.0", "kubernetesVersion: v1.32.0"))],
+            "only supports deploying clusters with the control plane version >= 1.33.0",
+        ),
+        (
+            vec![(yaml, good.replace("kubernetesVersion: v1.34.0", "kubernetesVersion: v1.33.0"))],
+            "[ERROR KubeletVersion]: the kubelet version is higher than the control plane version",
         ),
         (vec![(yaml, good.replace("v1beta4", "v1beta9"))], "API spec that this kubeadm does not know"),
         (vec![(yaml, good.replace("networking:", "networking: 7\nx:"))], "error unmarshaling configuration"),
@@ -120,8 +126,8 @@ async fn init_fails_as_kubeadm_does_when_something_is_wrong() {
             "data does not contain a valid certificate",
         ),
         (
-            vec![(yaml, good.clone()), ("/etc/kubernetes/manifests/x.yaml", String::new())],
-            "/etc/kubernetes/manifests is not empty",
+            vec![(yaml, good.clone()), ("/etc/kubernetes/manifests/etcd.yaml", String::new())],
+            "[ERROR FileAvailable--etc-kubernetes-manifests-etcd.yaml]: /etc/kubernetes/manifests/etcd.yaml already exists",
         ),
     ];
     for (number, (files, expected)) in broken.iter().enumerate() {
@@ -179,12 +185,13 @@ async fn join_fails_as_kubeadm_does_when_something_is_wrong() {
         (join_config(&endpoint, TOKEN, &other.hash(), false), "are pinned"),
         (
             join_config(&endpoint, "zzzzzz.0123456789abcdef", &hash, false),
-            "unable to fetch the kubeadm-config ConfigMap",
+            "does not yet contain a JWS signature for token ID \"zzzzzz\"",
         ),
         (
             join_config(&endpoint, "expire.0123456789abcdef", &hash, false),
-            "unable to fetch the kubeadm-config ConfigMap",
+            "does not yet contain a JWS signature for token ID \"expire\"",
         ),
+        (join_config(&endpoint, "abcdef.ffffffffffffffff", &hash, false), "failed to verify JWS signature"),
         (join_config(&endpoint, "not-a-token", &hash, false), "was not of the form"),
         (join_config(&nowhere, TOKEN, &hash, false), "failed to request the cluster-info ConfigMap"),
         (join_config(&endpoint, TOKEN, &hash, true), "ca.crt: no such file or directory"),
@@ -201,5 +208,44 @@ async fn join_fails_as_kubeadm_does_when_something_is_wrong() {
     }
     let nodes = get(&admin, "/api/v1/nodes").await.unwrap();
     assert_eq!(nodes["items"].as_array().unwrap().len(), 1, "a failed join must leave no Node");
+    sim.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_joins_by_a_discovery_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = Sim::start(directory.path()).await;
+    let docker = &sim.docker;
+    prepare(docker).await;
+    let certificates = Certificates::new();
+    let endpoint = cluster(docker, "c", &certificates).await;
+    let kubeconfig = |token: &str| {
+        use base64::Engine as _;
+        let authority = base64::engine::general_purpose::STANDARD.encode(&certificates.ca.certificate);
+        format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{{name: x, context: {{cluster: c, user: u}}}}]\n\
+             clusters: [{{name: c, cluster: {{server: 'https://{endpoint}', certificate-authority-data: {authority}}}}}]\n\
+             users: [{{name: u, user: {{{token}}}}}]\n"
+        )
+    };
+    let join = |tls: &str| {
+        format!(
+            "apiVersion: kubeadm.k8s.io/v1beta4\nkind: JoinConfiguration\ndiscovery:\n  file: {{kubeConfigPath: /etc/kubernetes/discovery.conf}}\n{tls}"
+        )
+    };
+    let given = format!("token: {TOKEN}");
+    let own = format!("  tlsBootstrapToken: {TOKEN}\n");
+    for (name, token, tls, expected) in
+        [("by-file", given.as_str(), "", 0), ("by-both", "", own.as_str(), 0), ("by-none", "", "", 1)]
+    {
+        node(docker, name, VERSION).await;
+        let files = [
+            ("/etc/kubernetes/discovery.conf", kubeconfig(token)),
+            ("/run/kubeadm/kubeadm-join-config.yaml", join(tls)),
+        ];
+        put(docker, name, &files.each_ref().map(|(path, content)| (*path, content.as_str()))).await;
+        let (code, output) = sh(docker, name, "kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml").await;
+        assert_eq!(code, expected, "{name}: {output}");
+    }
     sim.stop().await;
 }

@@ -192,3 +192,65 @@ async fn a_creation_whose_client_goes_meanwhile_is_done_to_its_end() {
     }
     sim.stop().await;
 }
+
+#[tokio::test]
+async fn volumes_networks_ports_and_images_are_what_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let sim = Sim::start(directory.path()).await;
+    let docker = &sim.docker;
+    prepare(docker).await;
+    for (name, label) in [("one", "a"), ("two", "b")] {
+        call(docker, Method::POST, "/volumes/create", json!({ "Name": name, "Labels": { "of": label } })).await;
+    }
+    let list = call(docker, Method::GET, "/volumes?filters=%7B%22label%22%3A%5B%22of%3Db%22%5D%7D", Value::Null).await;
+    assert_eq!(list["Volumes"].as_array().unwrap().len(), 1);
+    assert_eq!(list["Volumes"][0]["Name"], "two");
+
+    let network = json!({ "Name": "six", "EnableIPv6": true, "Labels": { "capwasm.dev/network": "six" } });
+    call(docker, Method::POST, "/networks/create", network).await;
+    let found = call(
+        docker,
+        Method::GET,
+        "/networks?filters=%7B%22label%22%3A%5B%22capwasm.dev%2Fnetwork%22%5D%7D",
+        Value::Null,
+    )
+    .await;
+    assert_eq!((found.as_array().unwrap().len(), &found[0]["EnableIPv6"]), (1, &json!(true)));
+    let body = json!({
+        "Image": "kindest/haproxy:v20230606-42a2262b",
+        "HostConfig": {
+            "NetworkMode": "six", "Binds": ["one:/data"], "PortBindings": { "6443/tcp": [{ "HostIp": "127.0.0.1", "HostPort": "5443" }] },
+        },
+    });
+    call(docker, Method::POST, "/containers/create?name=balancer", body).await;
+    let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = server.local_addr().unwrap();
+    let config = format!("frontend f\n  bind :::6443\n  default_backend b\nbackend b\n  server s {target} weight 3\n");
+    put(docker, "balancer", &[("/usr/local/etc/haproxy/haproxy.cfg", &config)]).await;
+    call(docker, Method::POST, "/containers/balancer/start", Value::Null).await;
+    let found = call(docker, Method::GET, "/containers/balancer/json", Value::Null).await;
+    let settings = &found["NetworkSettings"];
+    assert_eq!(settings["Ports"], json!({ "6443/tcp": [{ "HostIp": "127.0.0.1", "HostPort": "5443" }] }));
+    let address = settings["Networks"]["six"]["GlobalIPv6Address"].as_str().unwrap();
+    let connected = tokio::net::TcpStream::connect((address, 6443)).await;
+    assert!(connected.is_ok() && server.accept().await.is_ok(), "{address}: {connected:?}");
+    assert_eq!(code(docker, Method::DELETE, "/volumes/one", Value::Null).await, 409);
+    assert_eq!(code(docker, Method::DELETE, "/volumes/two", Value::Null).await, 204);
+
+    let (status, archive) =
+        docker.send(Method::GET, &format!("/v1.41/images/kindest/node:{VERSION}/get"), "", "").await.unwrap();
+    assert_eq!(status, 200);
+    let names: Vec<String> = tar::Archive::new(&archive[..])
+        .entries()
+        .unwrap()
+        .map(|entry| entry.unwrap().path().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(names[0], "manifest.json");
+    assert_eq!(code(docker, Method::GET, "/images/none:1/get", Value::Null).await, 404);
+
+    // Volumes are durable.
+    sim.stop().await;
+    let sim = Sim::start(directory.path()).await;
+    assert_eq!(code(&sim.docker, Method::GET, "/volumes/one", Value::Null).await, 200);
+    sim.stop().await;
+}

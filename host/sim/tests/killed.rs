@@ -114,6 +114,22 @@ async fn kubeadm_ends_well_whenever_the_engine_is_killed_meanwhile() {
         assert_eq!(code, 0, "join, killed after {milliseconds} ms: {}", read(&docker, &worker, "/tmp/log").await);
         let nodes = get(&certificates.admin(&endpoint), "/api/v1/nodes").await.unwrap();
         assert_eq!(nodes["items"].as_array().unwrap().len(), 2);
+
+        // A second member of etcd that is lost halfway must not take the majority along.
+        let second = format!("second-{milliseconds}");
+        create(&docker, &second, &format!("kindest/node:{VERSION}")).await;
+        start(&docker, &second).await;
+        let config = join_config(&endpoint, TOKEN, &certificates.hash(), true);
+        put(&docker, &second, &certificates.with("/run/kubeadm/kubeadm-join-config.yaml", &config)).await;
+        let exec =
+            begin(&docker, &second, "kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml >/tmp/log 2>&1").await;
+        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+        kill(child);
+        child = spawn(directory.path(), &docker).await;
+        let code = finished(&docker, &exec).await;
+        assert_eq!(code, 0, "second, killed after {milliseconds} ms: {}", read(&docker, &second, "/tmp/log").await);
+        let nodes = get(&certificates.admin(&endpoint), "/api/v1/nodes").await.unwrap();
+        assert_eq!(nodes["items"].as_array().unwrap().len(), 3);
     }
     kill(child);
 }

@@ -44,7 +44,7 @@ async fn a_cluster_forms_in_containers_of_a_real_docker_engine() {
         call(&docker, Method::POST, "/networks/create", json!({ "Name": "kind", "CheckDuplicate": true })).await;
     }
     let name = format!("capwasm-test-{}", std::process::id());
-    let containers = ["lb", "cp-1", "w-1"].map(|part| format!("{name}-{part}"));
+    let containers = ["lb", "cp-1", "w-1", "w-2"].map(|part| format!("{name}-{part}"));
     let outcome = tokio::spawn({
         let (docker, name) = (docker.clone(), name.clone());
         async move { form(&docker, &name).await }
@@ -98,6 +98,30 @@ async fn form(docker: &Docker, name: &str) {
         assert_eq!(node["metadata"]["labels"]["capwasm.dev/simulated"], "true");
     }
 
+    // The static pods of the control-plane node are shown by its process 1.
+    let pods = "/api/v1/namespaces/kube-system/pods?labelSelector=tier%3Dcontrol-plane";
+    until(
+        "the static pods are ready",
+        || get(&admin, pods),
+        |pods| {
+            pods.as_ref().is_ok_and(|pods| {
+                let pods = pods["items"].as_array().unwrap();
+                pods.len() == 4 && pods.iter().all(|pod| condition(pod, "Ready") == "True")
+            })
+        },
+    )
+    .await
+    .unwrap();
+
+    // A node that is to fail does, by its environment.
+    let failing = format!("{name}-w-2");
+    let body = json!({ "Image": images.node, "Hostname": failing, "HostConfig": { "NetworkMode": "kind" }, "Env": ["CAPWASM_SIMULATE=fail-bootstrap"] });
+    call(docker, Method::POST, &format!("/containers/create?name={failing}"), body).await;
+    start(docker, &failing).await;
+    let (code, output) = sh(docker, &failing, "kubeadm join --config /none").await;
+    assert_eq!(code, 1);
+    assert!(output.contains("simulated failure"), "{output}");
+
     // Process 1 of the worker renews its lease over TLS with the certificate that it got.
     let lease = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{worker}");
     let first = get(&admin, &lease).await.unwrap()["spec"]["renewTime"].clone();
@@ -105,6 +129,14 @@ async fn form(docker: &Docker, name: &str) {
     while get(&admin, &lease).await.unwrap()["spec"]["renewTime"] == first {
         assert!(Instant::now() < deadline, "no heartbeat");
         tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+
+    // A container that goes without a word is noticed.
+    call(docker, Method::POST, &format!("/containers/{worker}/kill?signal=KILL"), Value::Null).await;
+    let deadline = Instant::now() + Duration::from_secs(90);
+    while condition(&get(&admin, &format!("/api/v1/nodes/{worker}")).await.unwrap(), "Ready") != "Unknown" {
+        assert!(Instant::now() < deadline, "the killed node is not noticed");
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 
     // The control plane comes back with its data.

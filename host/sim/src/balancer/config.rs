@@ -25,8 +25,8 @@ pub struct Server {
     pub name: String,
     /// `host:port`.
     pub address: String,
-    /// Whether it gets new connections.
-    pub active: bool,
+    /// Share of new connections; 0: it gets none, because it is drained or disabled.
+    pub weight: u32,
     /// Whether it is used only when no other answers.
     pub backup: bool,
 }
@@ -133,11 +133,17 @@ fn server(words: &[&str]) -> Result<Server, String> {
     if !valid {
         return Err(format!("'server {name}' : invalid address: '{address}'"));
     }
-    let weight = options.iter().position(|option| *option == "weight").and_then(|at| options.get(at + 1));
+    let weight = match options.iter().position(|option| *option == "weight") {
+        None => 1,
+        Some(at) => {
+            let given = options.get(at + 1).and_then(|weight| weight.parse().ok()).filter(|weight| *weight <= 256);
+            given.ok_or_else(|| format!("'server {name}' : 'weight' expects an integer between 0 and 256"))?
+        }
+    };
     Ok(Server {
         name: (*name).to_owned(),
         address: (*address).to_owned(),
-        active: weight != Some(&"0") && !options.contains(&"disabled"),
+        weight: if options.contains(&"disabled") { 0 } else { weight },
         backup: options.contains(&"backup"),
     })
 }
@@ -157,8 +163,8 @@ mod tests {
         let parsed = Configuration::parse(&text.replace(";", "")).unwrap();
         let servers = &parsed.ports[&6443];
         assert_eq!(
-            servers.iter().map(|s| (s.name.as_str(), s.address.as_str(), s.active)).collect::<Vec<_>>(),
-            [("one", "127.64.0.3:6443", true), ("two", "127.64.0.4:6443", false)]
+            servers.iter().map(|s| (s.name.as_str(), s.address.as_str(), s.weight)).collect::<Vec<_>>(),
+            [("one", "127.64.0.3:6443", 100), ("two", "127.64.0.4:6443", 0)]
         );
     }
 

@@ -16,6 +16,7 @@ use super::record::{ContainerRecord, Role};
 use super::{Engine, Refused, random_id};
 use crate::archive;
 use crate::files::{Entry, Files, MemoryFiles, Tree, normal, reason};
+use crate::kubeadm::paths;
 
 /// Directories of a fresh node.
 const NODE_DIRECTORIES: [&str; 14] = [
@@ -156,6 +157,7 @@ impl Engine {
                 finished: None,
                 exit_code: 0,
                 keyspace: None,
+                node: None,
                 log: Vec::new(),
             }
         };
@@ -330,7 +332,7 @@ impl Engine {
     }
 
     /// `PUT /containers/{id}/archive?path=`.
-    pub(super) async fn put_archive(&self, name: &str, path: &str, body: Bytes) -> Result<(), Refused> {
+    pub(super) async fn put_archive(self: &Arc<Self>, name: &str, path: &str, body: Bytes) -> Result<(), Refused> {
         let container = self.container(name)?;
         let files = MemoryFiles::new(Arc::clone(&container.tree));
         let path = normal(path);
@@ -343,7 +345,13 @@ impl Engine {
         }
         let unpacked = archive::unpack(&files, &path, &body).map_err(|error| Refused::new(400, reason(&error)));
         // What was unpacked before a problem stays, as with Docker.
-        self.journal.commit(file_changes(&container.id(), &files)).await.map_err(Refused::internal)?;
+        let changes = file_changes(&container.id(), &files);
+        let manifests = format!("file/{}{}/", container.id(), paths::MANIFESTS);
+        let pods = changes.iter().any(|change| change.key().starts_with(&manifests));
+        self.journal.commit(changes).await.map_err(Refused::internal)?;
+        if pods {
+            self.look_again(&container).await;
+        }
         unpacked
     }
 

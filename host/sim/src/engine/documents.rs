@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::record::ContainerRecord;
+use super::containers::Container;
+use super::record::{ContainerRecord, NetworkRecord};
 use super::{API_VERSION, Engine, NAME, Refused};
 
 /// What Docker prints for a time that never was.
@@ -23,18 +24,44 @@ fn state_word(record: &ContainerRecord) -> &'static str {
     }
 }
 
-fn networks(record: &ContainerRecord, network_id: &str) -> Value {
+/// Where a container is in its network. In a network with IPv6 it has the address that maps its IPv4 address: loopback has no
+/// other addresses of that family, and connections to a mapped one arrive.
+fn networks(record: &ContainerRecord, network: &NetworkRecord) -> Value {
     // As with Docker, only a running container has an address.
     let (address, bits, gateway) = if record.running {
         (record.address.to_string(), 16, format!("127.{}.0.1", record.address.octets()[1]))
     } else {
         (String::new(), 0, String::new())
     };
+    let (address6, bits6) = if record.running && network.has_ipv6() {
+        (record.address.to_ipv6_mapped().to_string(), 112)
+    } else {
+        (String::new(), 0)
+    };
     json!({ &record.network: {
-        "IPAMConfig": null, "Links": null, "Aliases": [&record.id[..12]], "NetworkID": network_id, "EndpointID": record.endpoint_id,
-        "Gateway": gateway, "IPAddress": address, "IPPrefixLen": bits, "IPv6Gateway": "", "GlobalIPv6Address": "", "GlobalIPv6PrefixLen": 0,
+        "IPAMConfig": null, "Links": null, "Aliases": [&record.id[..12]], "NetworkID": network.id, "EndpointID": record.endpoint_id,
+        "Gateway": gateway, "IPAddress": address, "IPPrefixLen": bits, "IPv6Gateway": "", "GlobalIPv6Address": address6,
+        "GlobalIPv6PrefixLen": bits6,
         "MacAddress": "", "DriverOpts": null,
     } })
+}
+
+/// Port bindings as they were asked for. They are told, and nothing listens on them: a container's own address is on loopback.
+fn ports(record: &ContainerRecord) -> Value {
+    let mut ports = json!({});
+    for (port, bindings) in record.host_config["PortBindings"].as_object().into_iter().flatten() {
+        let container_port = port.split('/').next().unwrap_or_default();
+        let bindings = bindings.as_array().map(Vec::as_slice).unwrap_or_default();
+        let told = bindings.iter().map(|binding| {
+            let given = |field: &str, default: &str| {
+                let text = binding[field].as_str().filter(|text| !text.is_empty() && *text != "0");
+                text.unwrap_or(default).to_owned()
+            };
+            json!({ "HostIp": given("HostIp", "0.0.0.0"), "HostPort": given("HostPort", container_port) })
+        });
+        ports[port] = Value::Array(told.collect());
+    }
+    ports
 }
 
 fn text_list(value: &Value) -> Vec<String> {
@@ -45,8 +72,19 @@ fn text_list(value: &Value) -> Vec<String> {
 }
 
 impl Engine {
-    fn network_id(&self, name: &str) -> String {
-        self.state.lock().networks.get(name).map(|network| network.id.clone()).unwrap_or_default()
+    /// The network of a container; an empty one when it is gone.
+    fn network_of(&self, record: &ContainerRecord) -> NetworkRecord {
+        let found = self.state.lock().networks.get(&record.network).cloned();
+        found.unwrap_or_else(|| NetworkRecord { id: String::new(), ..NetworkRecord::new(&record.network, Value::Null) })
+    }
+
+    /// Execs of a container that run now; null when none does, as with Docker.
+    fn running_execs(&self, container: &Container) -> Value {
+        let state = self.state.lock();
+        let execs = container.execs.lock();
+        let runs = |id: &&String| state.execs.get(*id).is_some_and(|exec| exec.record.lock().running);
+        let running: Vec<&String> = execs.iter().filter(runs).collect();
+        if running.is_empty() { Value::Null } else { json!(running) }
     }
 
     /// `GET /containers/{id}/json`.
@@ -64,7 +102,9 @@ impl Engine {
         }
         let mut host_config = record.host_config.clone();
         host_config["NetworkMode"] = json!(record.network);
-        let endpoints = networks(&record, &self.network_id(&record.network));
+        let endpoints = networks(&record, &self.network_of(&record));
+        let execs = self.running_execs(&container);
+        let ports = if record.running { ports(&record) } else { json!({}) };
         Ok(json!({
             "Id": record.id, "Created": record.created.to_string(), "Name": format!("/{}", record.name), "Image": record.image_id,
             "Path": command.first().cloned().unwrap_or_default(), "Args": command.get(1..).unwrap_or_default(),
@@ -73,11 +113,11 @@ impl Engine {
                 "Pid": i32::from(record.running), "ExitCode": record.exit_code, "Error": "",
                 "StartedAt": time(record.started), "FinishedAt": time(record.finished),
             },
-            "RestartCount": 0, "Driver": "capwasm", "Platform": "linux", "MountLabel": "", "ProcessLabel": "", "AppArmorProfile": "", "ExecIDs": null,
+            "RestartCount": 0, "Driver": "capwasm", "Platform": "linux", "MountLabel": "", "ProcessLabel": "", "AppArmorProfile": "", "ExecIDs": execs,
             "ResolvConfPath": "", "HostnamePath": "", "HostsPath": "", "LogPath": "",
             "HostConfig": host_config, "Mounts": [], "Config": config,
             "NetworkSettings": {
-                "Bridge": "", "SandboxID": "", "Ports": {}, "IPAddress": "", "IPPrefixLen": 0, "Gateway": "", "MacAddress": "",
+                "Bridge": "", "SandboxID": "", "Ports": ports, "IPAddress": "", "IPPrefixLen": 0, "Gateway": "", "MacAddress": "",
                 "Networks": endpoints,
             },
         }))
@@ -110,7 +150,7 @@ impl Engine {
                 "Command": text_list(&record.config["Cmd"]).join(" "), "Created": record.created.as_second(), "Ports": [],
                 "Labels": if record.config["Labels"].is_null() { json!({}) } else { record.config["Labels"].clone() },
                 "State": state_word(record), "Status": status, "HostConfig": { "NetworkMode": record.network }, "Mounts": [],
-                "NetworkSettings": { "Networks": networks(record, &self.network_id(&record.network)) },
+                "NetworkSettings": { "Networks": networks(record, &self.network_of(record)) },
             })
         });
         Value::Array(list.collect())
@@ -135,7 +175,7 @@ impl Engine {
             "Containers": state.containers.len(), "ContainersRunning": running, "ContainersPaused": 0,
             "ContainersStopped": state.containers.len() - running, "Images": state.images.len(), "Driver": "capwasm",
             "OSType": "linux", "Architecture": std::env::consts::ARCH, "NCPU": std::thread::available_parallelism().map_or(1, usize::from),
-            "MemTotal": 0, "CgroupDriver": "none", "CgroupVersion": "2", "SecurityOptions": [], "Warnings": null,
+            "Labels": [format!("capwasm.dev/node-grace={:?}", self.workloads.chores().grace())], "MemTotal": 0, "CgroupDriver": "none", "CgroupVersion": "2", "SecurityOptions": [], "Warnings": null,
         })
     }
 }

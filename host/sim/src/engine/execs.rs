@@ -8,9 +8,11 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::containers::{Container, file_changes};
-use super::process::{Process, SimulatedNode};
+use super::node::SimulatedNode;
+use super::process::Process;
 use super::record::ExecRecord;
 use super::{Change, Engine, Refused, random_id};
+use crate::kubeadm::paths;
 use crate::shell::{self, Streams, Target};
 
 /// Execs that are remembered of a container.
@@ -178,7 +180,13 @@ impl Engine {
             () = self.quiescing.cancelled() => return Output::default(),
             () = stop.cancelled() => KILLED,
         };
-        self.finish(&exec, status, file_changes(&container.id(), &node.changes)).await;
+        let changes = file_changes(&container.id(), &node.changes);
+        let manifests = format!("file/{}{}/", container.id(), paths::MANIFESTS);
+        let pods = changes.iter().any(|change| change.key().starts_with(&manifests));
+        self.finish(&exec, status, changes).await;
+        if pods {
+            self.look_again(&container).await;
+        }
         Output { out: streams.out.collected(), error: streams.error.collected() }
     }
 
@@ -204,15 +212,18 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::etcd::Etcd;
+    use crate::faults::Faults;
     use crate::heartbeat::Heartbeats;
     use crate::workload::Workloads;
 
     #[tokio::test]
     async fn nobody_who_holds_a_containers_execs_waits_for_the_engines_state() {
         let directory = tempfile::tempdir().unwrap();
-        let workloads = Workloads::open(&directory.path().join("workload.redb"), 1 << 20).unwrap();
-        let heartbeats = Heartbeats::new(Arc::clone(&workloads));
-        let engine = Engine::open(&directory.path().join("engine.redb"), workloads, heartbeats).await.unwrap();
+        let etcd = Etcd::open(&directory.path().join("etcd")).unwrap();
+        let workloads = Workloads::open(&directory.path().join("w.redb"), 1 << 20, etcd, crate::NODE_GRACE).unwrap();
+        let (path, faults) = (directory.path().join("engine.redb"), Faults::default());
+        let engine = Engine::open(&path, workloads, Heartbeats::new(), faults).await.unwrap();
         engine.pull("kindest/node", Some("v1.34.0")).await.unwrap();
         engine.create_container(Some("one"), json!({ "Image": "kindest/node:v1.34.0" })).await.unwrap();
         let container = engine.container("one").unwrap();

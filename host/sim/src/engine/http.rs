@@ -1,8 +1,8 @@
 //! The Docker Engine API over HTTP: from method and path to the engine, and back.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use super::containers::frame;
 use super::documents::Filters;
 use super::execs::Output;
 use super::{API_VERSION, Engine, NAME, Refused};
+use crate::faults::{Fault, Verdict};
 
 /// Largest request body: an archive of bootstrap data is a few hundred kilobytes.
 const MAX_BODY: usize = 64 << 20;
@@ -29,7 +30,7 @@ type Answer = Response<Full<Bytes>>;
 pub(crate) async fn serve(engine: Arc<Engine>, stream: UnixStream) {
     let service = hyper::service::service_fn(move |request| {
         let engine = Arc::clone(&engine);
-        async move { Ok::<_, Infallible>(answer(engine, request).await) }
+        answer(engine, request)
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -43,9 +44,32 @@ pub(crate) async fn serve(engine: Arc<Engine>, stream: UnixStream) {
     }
 }
 
-async fn answer(engine: Arc<Engine>, request: Request<Incoming>) -> Answer {
+/// A connection that ends without an answer, as when an engine dies over it.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection is closed on request")]
+struct Closed;
+
+async fn answer(engine: Arc<Engine>, request: Request<Incoming>) -> Result<Answer, Closed> {
     let head = request.method() == Method::HEAD;
-    let mut response = match whole(engine, request).await {
+    let path = plain_path(request.uri().path());
+    let verdict =
+        if path.starts_with("/capwasm/") { None } else { engine.faults.judge(request.method().as_str(), &path) };
+    let outcome = match verdict {
+        None => whole(engine, request).await,
+        Some(Verdict(fault)) => {
+            if fault.takes_effect {
+                // What it came to is what the caller does not learn.
+                let _ = whole(engine, request).await;
+            }
+            tokio::time::sleep(Duration::from_millis(fault.delay_ms)).await;
+            if fault.status == 0 {
+                return Err(Closed);
+            }
+            let message = if fault.message.is_empty() { "simulated failure" } else { &fault.message };
+            Err(Refused::new(fault.status, message))
+        }
+    };
+    let mut response = match outcome {
         Ok(response) => response,
         Err(refused) if refused.status == 304 => status(StatusCode::NOT_MODIFIED),
         Err(refused) => {
@@ -61,7 +85,16 @@ async fn answer(engine: Arc<Engine>, request: Request<Incoming>) -> Answer {
     if head {
         *response.body_mut() = Full::default();
     }
-    response
+    Ok(response)
+}
+
+/// A path without its version.
+fn plain_path(path: &str) -> String {
+    let rest = path.strip_prefix("/v").and_then(|rest| rest.split_once('/'));
+    match rest {
+        Some((version, rest)) if version.chars().all(|c| c.is_ascii_digit() || c == '.') => format!("/{rest}"),
+        _ => path.to_owned(),
+    }
 }
 
 /// Does what was asked to its end, also when its client goes meanwhile: half a creation would keep a name for ever, half a
@@ -197,6 +230,9 @@ async fn route(engine: Arc<Engine>, request: Request<Incoming>) -> Result<Answer
             None => return Err(Refused::new(400, format!("the {NAME} has no real images and imports none"))),
         },
         ("GET", ["images", name @ .., "json"]) => document(OK, &engine.inspect_image(&name.join("/"))?),
+        ("GET", ["images", name @ .., "get"]) => {
+            content(OK, "application/x-tar", engine.export_image(&name.join("/"))?)
+        }
         ("DELETE", ["images", name @ ..]) => document(OK, &engine.remove_image(&name.join("/")).await?),
 
         ("GET", ["networks"]) => document(OK, &engine.list_networks(&query.filters()?)),
@@ -206,6 +242,33 @@ async fn route(engine: Arc<Engine>, request: Request<Incoming>) -> Result<Answer
         ("GET", ["networks", name]) => document(OK, &engine.inspect_network(name)?),
         ("DELETE", ["networks", name]) => {
             engine.remove_network(name).await?;
+            no_content()
+        }
+
+        ("GET", ["volumes"]) => document(OK, &engine.list_volumes(&query.filters()?)),
+        ("POST", ["volumes", "create"]) => {
+            document(StatusCode::CREATED, &engine.create_volume(json_body(request).await?).await?)
+        }
+        ("GET", ["volumes", name]) => document(OK, &engine.inspect_volume(name)?),
+        ("DELETE", ["volumes", name]) => {
+            engine.remove_volume(name, query.is_set("force")).await?;
+            no_content()
+        }
+
+        ("GET", ["capwasm", "faults"]) => document(OK, &serde_json::json!(engine.faults.list())),
+        ("POST", ["capwasm", "faults"]) => {
+            let fault: Fault = serde_json::from_value(json_body(request).await?)
+                .map_err(|error| Refused::new(400, format!("this is no fault: {error}")))?;
+            document(StatusCode::CREATED, &serde_json::json!({ "id": engine.faults.inject(fault) }))
+        }
+        ("DELETE", ["capwasm", "faults"]) => {
+            engine.faults.lift_all();
+            no_content()
+        }
+        ("DELETE", ["capwasm", "faults", id]) => {
+            if !engine.faults.lift(id) {
+                return Err(Refused::new(404, format!("there is no fault {id}")));
+            }
             no_content()
         }
 

@@ -77,6 +77,24 @@ impl Engine {
         }))
     }
 
+    /// `GET /images/{name}/get`: an archive that names the image and holds nothing else.
+    pub(super) fn export_image(&self, name: &str) -> Result<Vec<u8>, Refused> {
+        let (reference, image) = self.image(name)?;
+        let digest = image.id.trim_start_matches("sha256:");
+        let manifest =
+            json!([{ "Config": format!("{digest}.json"), "RepoTags": [reference.name()], "Layers": [] }]).to_string();
+        let config = json!({ "os": "linux", "comment": super::NAME, "rootfs": { "type": "layers", "diff_ids": [] } })
+            .to_string();
+        let mut builder = tar::Builder::new(Vec::new());
+        for (path, content) in [("manifest.json".to_owned(), manifest), (format!("{digest}.json"), config)] {
+            let mut header = tar::Header::new_gnu();
+            header.set_mode(0o644);
+            header.set_size(content.len() as u64);
+            builder.append_data(&mut header, path, content.as_bytes()).map_err(Refused::internal)?;
+        }
+        builder.into_inner().map_err(Refused::internal)
+    }
+
     /// `GET /images/json`.
     pub(super) fn list_images(&self) -> Value {
         let state = self.state.lock();

@@ -1,7 +1,7 @@
 //! What an engine keeps on disk: one table of keys and values, written by one task that commits whatever waits as one
 //! transaction.
 //!
-//! Keys: `meta/<name>`, `container/<id>`, `exec/<id>`, `network/<name>`, `image/<reference>`, `file/<container id><path>`.
+//! Keys: `meta/<name>`, `container/<id>`, `exec/<id>`, `network/<name>`, `image/<reference>`, `volume/<name>`, `file/<container id><path>`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +24,15 @@ pub enum Change {
     Remove(String),
     /// Removes every key with this prefix.
     RemoveAll(String),
+}
+
+impl Change {
+    /// The key, or the start of the keys, that it is about.
+    pub fn key(&self) -> &str {
+        match self {
+            Change::Put(key, _) | Change::Remove(key) | Change::RemoveAll(key) => key,
+        }
+    }
 }
 
 struct Batch {

@@ -93,12 +93,20 @@ fn document(state: &State, network: &NetworkRecord) -> Value {
     for container in state.containers.values() {
         let record = container.record.lock();
         if record.network == network.name && record.running {
+            let address6 =
+                if network.has_ipv6() { format!("{}/112", record.address.to_ipv6_mapped()) } else { String::new() };
             containers[&record.id] = json!({
-                "Name": record.name, "EndpointID": record.endpoint_id, "MacAddress": "", "IPv4Address": format!("{}/16", record.address), "IPv6Address": "",
+                "Name": record.name, "EndpointID": record.endpoint_id, "MacAddress": "", "IPv4Address": format!("{}/16", record.address), "IPv6Address": address6,
             });
         }
     }
     let range = state.addresses.range();
+    let mut subnets = vec![json!({ "Subnet": format!("127.{range}.0.0/16"), "Gateway": format!("127.{range}.0.1") })];
+    if network.has_ipv6() {
+        subnets.push(
+            json!({ "Subnet": format!("::ffff:127.{range}.0.0/112"), "Gateway": format!("::ffff:127.{range}.0.1") }),
+        );
+    }
     let field = |name: &str, default: Value| match &network.config[name] {
         Value::Null => default,
         given => given.clone(),
@@ -106,9 +114,9 @@ fn document(state: &State, network: &NetworkRecord) -> Value {
     json!({
         "Name": network.name, "Id": network.id, "Created": network.created.to_string(), "Scope": "local",
         "Driver": field("Driver", json!(if network.name == "bridge" { "bridge" } else { network.name.as_str() })),
-        "EnableIPv6": false, "Internal": false, "Attachable": field("Attachable", json!(false)), "Ingress": false, "ConfigOnly": false,
+        "EnableIPv6": network.has_ipv6(), "Internal": false, "Attachable": field("Attachable", json!(false)), "Ingress": false, "ConfigOnly": false,
         "ConfigFrom": { "Network": "" },
-        "IPAM": { "Driver": "default", "Options": null, "Config": [{ "Subnet": format!("127.{range}.0.0/16"), "Gateway": format!("127.{range}.0.1") }] },
+        "IPAM": { "Driver": "default", "Options": null, "Config": subnets },
         "Containers": containers, "Options": field("Options", json!({})), "Labels": field("Labels", json!({})),
     })
 }

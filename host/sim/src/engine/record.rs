@@ -59,6 +59,9 @@ pub struct ContainerRecord {
     /// Keyspace of the cluster whose control plane it is a member of.
     #[serde(default)]
     pub keyspace: Option<String>,
+    /// Name of its Node, when it is in a cluster and has another name than its host.
+    #[serde(default)]
+    pub node: Option<String>,
     /// Its log's last lines.
     pub log: Vec<String>,
 }
@@ -71,12 +74,26 @@ impl ContainerRecord {
         self.log.drain(..excess);
     }
 
+    /// Name of its Node, which is that of its member of etcd.
+    pub fn node_name(&self) -> String {
+        self.node.clone().unwrap_or_else(|| self.hostname())
+    }
+
     /// Its host name.
     pub fn hostname(&self) -> String {
         match self.config["Hostname"].as_str() {
             Some(name) if !name.is_empty() => name.to_owned(),
             _ => self.id.chars().take(12).collect(),
         }
+    }
+
+    /// Names of the volumes that it was created with.
+    pub fn volumes(&self) -> impl Iterator<Item = &str> {
+        let binds = self.host_config["Binds"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let bound = binds.filter_map(|bind| bind.split(':').next()).filter(|source| !source.starts_with('/'));
+        let mounts = self.host_config["Mounts"].as_array().into_iter().flatten();
+        let mounted = mounts.filter(|mount| mount["Type"] == "volume").filter_map(|mount| mount["Source"].as_str());
+        bound.chain(mounted)
     }
 
     /// Makes it durable.
@@ -118,6 +135,24 @@ pub struct ImageRecord {
     pub created: Timestamp,
 }
 
+/// A volume.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct VolumeRecord {
+    /// Name.
+    pub name: String,
+    /// When it was created.
+    pub created: Timestamp,
+    /// The request.
+    pub config: Value,
+}
+
+impl VolumeRecord {
+    /// Makes it durable.
+    pub fn change(&self) -> Change {
+        Change::Put(format!("volume/{}", self.name), encode(self))
+    }
+}
+
 /// A network.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NetworkRecord {
@@ -135,6 +170,11 @@ impl NetworkRecord {
     /// A new network.
     pub fn new(name: &str, config: Value) -> NetworkRecord {
         NetworkRecord { id: random_id(), name: name.to_owned(), created: Timestamp::now(), config }
+    }
+
+    /// Whether its containers have IPv6 addresses too.
+    pub fn has_ipv6(&self) -> bool {
+        self.config["EnableIPv6"].as_bool().unwrap_or(false)
     }
 
     /// Makes it durable.

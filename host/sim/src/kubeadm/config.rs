@@ -1,12 +1,18 @@
-//! kubeadm's configuration documents, `kubeadm.k8s.io/v1beta4`. Pure.
+//! kubeadm's configuration documents, `kubeadm.k8s.io/v1beta4` and the older `v1beta3`, which is read as what it means in
+//! v1beta4. Pure.
 //!
 //! A document of an unknown apiVersion or kind, a second document of one kind, and a field of a wrong type are errors; an
 //! unknown field is a warning, as in kubeadm.
+
+mod v1beta3;
+mod values;
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
+
+pub use values::{Version, duration};
 
 const GROUP_VERSION: &str = "kubeadm.k8s.io/v1beta4";
 
@@ -23,6 +29,8 @@ pub struct Documents {
     pub join: Option<JoinConfiguration>,
     /// `KubeletConfiguration`, passed on as it is.
     pub kubelet: Option<Value>,
+    /// `KubeProxyConfiguration`, passed on as it is.
+    pub kube_proxy: Option<Value>,
     /// Unknown fields.
     pub warnings: Vec<String>,
 }
@@ -64,11 +72,15 @@ pub struct ClusterConfiguration {
     pub etcd: Etcd,
     /// Feature gates.
     pub feature_gates: BTreeMap<String, bool>,
-    dns: Value,
-    proxy: Value,
-    certificate_validity_period: Value,
+    /// CoreDNS.
+    pub dns: Addon,
+    /// kube-proxy.
+    pub proxy: Addon,
+    /// How long issued certificates are good for, a Go duration.
+    pub certificate_validity_period: Option<String>,
+    /// How long generated authorities are good for, a Go duration.
     #[serde(rename = "caCertificateValidityPeriod")]
-    ca_certificate_validity_period: Value,
+    pub ca_certificate_validity_period: Option<String>,
     #[serde(rename = "apiVersion")]
     api_version: String,
     kind: String,
@@ -96,8 +108,10 @@ pub struct Networking {
 pub struct Component {
     /// Additional flags.
     pub extra_args: Vec<Argument>,
-    extra_volumes: Vec<Value>,
-    extra_envs: Vec<Value>,
+    /// Additional host paths.
+    pub extra_volumes: Vec<HostPath>,
+    /// Additional environment.
+    pub extra_envs: Vec<Value>,
     #[serde(flatten)]
     unknown: Unknown,
 }
@@ -111,19 +125,98 @@ pub struct ApiServer {
     pub cert_sans: Vec<String>,
     /// Additional flags.
     pub extra_args: Vec<Argument>,
-    extra_volumes: Vec<Value>,
-    extra_envs: Vec<Value>,
+    /// Additional host paths.
+    pub extra_volumes: Vec<HostPath>,
+    /// Additional environment.
+    pub extra_envs: Vec<Value>,
     #[serde(flatten)]
     unknown: Unknown,
+}
+
+/// A path of the node in a static pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct HostPath {
+    /// Name of the volume.
+    pub name: String,
+    /// Path on the node.
+    pub host_path: String,
+    /// Path in the pod.
+    pub mount_path: String,
+    /// Whether it is read-only there.
+    pub read_only: bool,
+    /// `DirectoryOrCreate` and the like.
+    pub path_type: String,
+}
+
+/// An addon's image, and whether it is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Addon {
+    /// Registry of its image; the control plane's when empty.
+    pub image_repository: String,
+    /// Tag of its image; the one that belongs to the version when empty.
+    pub image_tag: String,
+    /// Whether it is not installed.
+    pub disabled: bool,
 }
 
 /// etcd, inside the cluster or outside.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Etcd {
-    local: Option<Value>,
+    /// Members on the control-plane nodes; the default.
+    pub local: Option<LocalEtcd>,
     /// An etcd that somebody else runs.
-    pub external: Option<Value>,
+    pub external: Option<ExternalEtcd>,
+}
+
+/// A member of etcd on each control-plane node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LocalEtcd {
+    /// Registry of its image; the control plane's when empty.
+    pub image_repository: String,
+    /// Tag of its image; the one that belongs to the version when empty.
+    pub image_tag: String,
+    /// Directory of its data.
+    pub data_dir: String,
+    /// Additional flags.
+    pub extra_args: Vec<Argument>,
+    /// Additional environment.
+    pub extra_envs: Vec<Value>,
+    /// Additional names of the serving certificate.
+    #[serde(rename = "serverCertSANs")]
+    pub server_cert_sans: Vec<String>,
+    /// Additional names of the certificate between members.
+    #[serde(rename = "peerCertSANs")]
+    pub peer_cert_sans: Vec<String>,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// An etcd that somebody else runs.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ExternalEtcd {
+    /// URLs of its members.
+    pub endpoints: Vec<String>,
+    /// File with its CA.
+    pub ca_file: String,
+    /// File with the API server's client certificate.
+    pub cert_file: String,
+    /// File with that certificate's key.
+    pub key_file: String,
+    #[serde(flatten)]
+    unknown: Unknown,
+}
+
+/// Where patches of generated files lie.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Patches {
+    /// The directory.
+    pub directory: String,
 }
 
 /// What concerns the first control-plane node.
@@ -142,7 +235,8 @@ pub struct InitConfiguration {
     /// Timeouts.
     pub timeouts: Timeouts,
     certificate_key: String,
-    patches: Value,
+    /// Patches of static pods.
+    pub patches: Patches,
     dry_run: bool,
     #[serde(rename = "apiVersion")]
     api_version: String,
@@ -257,7 +351,8 @@ pub struct JoinConfiguration {
     pub skip_phases: Vec<String>,
     /// Timeouts.
     pub timeouts: Timeouts,
-    patches: Value,
+    /// Patches of static pods.
+    pub patches: Patches,
     dry_run: bool,
     #[serde(rename = "apiVersion")]
     api_version: String,
@@ -329,9 +424,20 @@ impl Documents {
         let values: Vec<Value> =
             serde_saphyr::from_multiple(text).map_err(|error| format!("error converting YAML to JSON: {error}"))?;
         let mut documents = Documents::default();
+        let mut patience = None;
         for mut value in values.into_iter().filter(|value| !value.is_null()) {
             drop_nulls(&mut value);
+            if value["apiVersion"] == v1beta3::GROUP_VERSION {
+                let older = v1beta3::read(value)?;
+                documents.warnings.extend(older.warnings);
+                patience = patience.or(older.control_plane_timeout);
+                value = older.document;
+            }
             documents.add(value)?;
+        }
+        if let Some(patience) = patience {
+            let init = documents.init.get_or_insert_default();
+            init.timeouts.control_plane_component_health_check.get_or_insert(patience);
         }
         Ok(documents)
     }
@@ -350,6 +456,8 @@ impl Documents {
                 let parsed: ClusterConfiguration = typed(&kind, &value)?;
                 self.note(&kind, &[&parsed.unknown, &parsed.networking.unknown, &parsed.api_server.unknown]);
                 self.note(&kind, &[&parsed.controller_manager.unknown, &parsed.scheduler.unknown]);
+                self.note(&kind, &parsed.etcd.local.iter().map(|local| &local.unknown).collect::<Vec<_>>());
+                self.note(&kind, &parsed.etcd.external.iter().map(|external| &external.unknown).collect::<Vec<_>>());
                 if self.cluster.replace((parsed, value)).is_some() { twice() } else { Ok(()) }
             }
             (GROUP_VERSION, "InitConfiguration") => {
@@ -376,9 +484,12 @@ impl Documents {
                     Ok(())
                 }
             }
-            ("kubeproxy.config.k8s.io/v1alpha1", "KubeProxyConfiguration") => Ok(()),
+            ("kubeproxy.config.k8s.io/v1alpha1", "KubeProxyConfiguration") => {
+                if self.kube_proxy.replace(value).is_some() { twice() } else { Ok(()) }
+            }
             (version, kind) if version.starts_with("kubeadm.k8s.io/") && version != GROUP_VERSION => Err(format!(
-                "your configuration file uses an API spec that this kubeadm does not know: {version:?} (kind: {kind:?}); it knows {GROUP_VERSION}"
+                "your configuration file uses an API spec that this kubeadm does not know: {version:?} (kind: {kind:?}); it knows {GROUP_VERSION} and {}",
+                v1beta3::GROUP_VERSION
             )),
             (version, kind) => Err(format!("no kind {kind:?} is registered for version {version:?}")),
         }
@@ -410,62 +521,6 @@ fn typed<T: serde::de::DeserializeOwned>(kind: &str, value: &Value) -> Result<T,
         .map_err(|error| format!("error unmarshaling configuration schema.GroupVersionKind {kind}: {error}"))
 }
 
-/// A Kubernetes version `vMAJOR.MINOR.PATCH[-pre][+build]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
-    /// With a leading `v`.
-    pub text: String,
-    /// Minor number.
-    pub minor: u32,
-}
-
-impl Version {
-    /// Parses with or without the `v`.
-    ///
-    /// # Errors
-    /// A sentence that names the text.
-    pub fn parse(text: &str) -> Result<Version, String> {
-        let broken = || format!("could not parse {text:?} as version");
-        let plain = text.strip_prefix('v').unwrap_or(text);
-        let core = plain.split(['-', '+']).next().unwrap_or_default();
-        let numbers: Vec<u32> = core.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| broken())?;
-        let allowed = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
-        match numbers.as_slice() {
-            [1, minor, _] if plain.chars().all(allowed) => Ok(Version { text: format!("v{plain}"), minor: *minor }),
-            _ => Err(broken()),
-        }
-    }
-}
-
-/// Parses a Go duration (`1h2m3.5s`, `300ms`).
-pub fn duration(text: &str) -> Option<std::time::Duration> {
-    let mut rest = text.trim();
-    let mut seconds = 0.0;
-    if rest == "0" {
-        return Some(std::time::Duration::ZERO);
-    }
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        let unit_end = rest[digits..].find(|c: char| c.is_ascii_digit()).map_or(rest.len(), |at| at + digits);
-        seconds += number
-            * match &rest[digits..unit_end] {
-                "h" => 3600.0,
-                "m" => 60.0,
-                "s" => 1.0,
-                "ms" => 1e-3,
-                "us" | "µs" => 1e-6,
-                "ns" => 1e-9,
-                _ => return None,
-            };
-        rest = &rest[unit_end..];
-    }
-    std::time::Duration::try_from_secs_f64(seconds).ok()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
@@ -488,7 +543,7 @@ mod tests {
     fn wrong_documents_are_refused_with_the_reason() {
         let rows = [
             ("kind: InitConfiguration", "kind and apiVersion is mandatory"),
-            ("apiVersion: kubeadm.k8s.io/v1beta3\nkind: InitConfiguration", "API spec that this kubeadm does not know"),
+            ("apiVersion: kubeadm.k8s.io/v1beta2\nkind: InitConfiguration", "API spec that this kubeadm does not know"),
             ("apiVersion: kubeadm.k8s.io/v1beta4\nkind: Nonsense", "no kind \"Nonsense\" is registered"),
             ("apiVersion: apps/v1\nkind: Deployment", "no kind \"Deployment\" is registered for version \"apps/v1\""),
             ("apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\nbootstrapTokens: 7", "error unmarshaling"),
@@ -510,28 +565,5 @@ mod tests {
             Documents::parse("apiVersion: kubeadm.k8s.io/v1beta4\nkind: InitConfiguration\nfoo: 1").unwrap();
         assert_eq!(documents.warnings.len(), 1);
         assert!(documents.warnings[0].contains("unknown field \"foo\""));
-    }
-
-    #[test]
-    fn versions_need_three_numbers() {
-        assert_eq!(Version::parse("1.34.2").unwrap(), Version { text: "v1.34.2".into(), minor: 34 });
-        assert_eq!(Version::parse("v1.35.0-rc.1").unwrap().minor, 35);
-        for text in ["", "v1.34", "latest", "v1.x.0", "v2.0.0", "v1.2.3 4"] {
-            assert!(Version::parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn go_durations_are_read() {
-        for (text, expected) in [
-            ("5m0s", Some(300_000)),
-            ("1h", Some(3_600_000)),
-            ("250ms", Some(250)),
-            ("0", Some(0)),
-            ("5", None),
-            ("", None),
-        ] {
-            assert_eq!(duration(text).map(|d| d.as_millis()), expected, "{text}");
-        }
     }
 }

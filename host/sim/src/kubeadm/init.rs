@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::files::{Files, reason};
 use crate::kubeadm::config::{
-    ClusterConfiguration, Documents, InitConfiguration, NodeRegistration, Taint, Version, duration,
+    ClusterConfiguration, Documents, InitConfiguration, NodeRegistration, Patches, Taint, Version, duration,
 };
 use crate::kubeadm::kubeconfig::{self, Kubeconfig, User};
-use crate::kubeadm::pki::{self, Algorithm, Authority, Profile};
-use crate::kubeadm::{Failure, Flags, objects, paths, preflight, static_pods};
+use crate::kubeadm::pki::{self, Algorithm, Authority, Profile, Validity};
+use crate::kubeadm::{Failure, Flags, addons, cluster_info, objects, paths, preflight, static_pods, versions};
 use crate::kubelet::{self, Registration};
 use crate::node::Node;
 use crate::rest::Rest;
@@ -19,12 +19,13 @@ use crate::shell::Invocation;
 
 /// Port of the API server unless the configuration says otherwise.
 pub(super) const PORT: u16 = 6443;
-/// Phases that may be left out without a node that pretends; the addons are left out anyhow.
-const SKIPPABLE: [&str; 7] = [
+/// Phases that may be left out without a node that pretends.
+const SKIPPABLE: [&str; 8] = [
     "preflight",
     "addon",
     "addon/kube-proxy",
     "addon/coredns",
+    "mark-control-plane",
     "show-join-command",
     "upload-certs",
     "kubelet-finalize",
@@ -42,6 +43,9 @@ pub(super) struct ControlPlane<'a> {
     /// Directory of the certificates.
     pub pki: String,
     pub algorithm: Algorithm,
+    pub validity: Validity,
+    /// Directory of patches; empty: none.
+    pub patches: String,
     pub node_name: String,
     pub address: String,
     pub port: u16,
@@ -54,7 +58,8 @@ pub(super) async fn init(call: &Invocation<'_>, flags: &Flags, documents: Docume
     if documents.join.is_some() {
         return Err(Failure::Input("a JoinConfiguration is no configuration of kubeadm init".to_owned()));
     }
-    let version = complete(call.node, &mut cluster).map_err(Failure::Input)?;
+    let own = own_version(call.node).map_err(Failure::Input)?;
+    let version = complete(own.as_ref(), &mut cluster).map_err(Failure::Input)?;
     let algorithm = Algorithm::parse(&cluster.encryption_algorithm).map_err(Failure::Input)?;
     let skipped: Vec<&str> = flags.skipped_phases.iter().chain(&init.skip_phases).map(String::as_str).collect();
     check_skipped(&skipped)?;
@@ -65,7 +70,13 @@ pub(super) async fn init(call: &Invocation<'_>, flags: &Flags, documents: Docume
     call.say("[init] This is a capwasm simulated node: no container is started, the API server is capwasm's own");
     if !skipped.contains(&"preflight") {
         call.say("[preflight] Running pre-flight checks");
-        let findings = preflight::init(call.node.files());
+        let mut findings = preflight::init(call.node.files());
+        if let Some(own) = &own {
+            if let Some(text) = versions::newer(own, &version) {
+                call.complain(format!("\t[WARNING KubernetesVersion]: {text}"));
+            }
+            findings.extend(versions::kubelet(own, &version).err().map(|text| ("KubeletVersion".to_owned(), text)));
+        }
         for warning in preflight::judge(findings, flags, &init.node_registration.ignore_preflight_errors)? {
             call.complain(warning);
         }
@@ -74,16 +85,19 @@ pub(super) async fn init(call: &Invocation<'_>, flags: &Flags, documents: Docume
     let pki =
         if cluster.certificates_dir.is_empty() { paths::PKI.to_owned() } else { cluster.certificates_dir.clone() };
     let port = init.local_api_endpoint.bind_port.unwrap_or(PORT);
-    let plane = ControlPlane { call, cluster, pki, algorithm, node_name, address, port };
+    let validity = validity(&cluster).map_err(Failure::Input)?;
+    let patches = patches_directory(call, &init.patches);
+    let plane = ControlPlane { call, cluster, pki, algorithm, validity, patches, node_name, address, port };
     let authority = plane.certificates(true).map_err(Failure::phase("certs"))?;
     plane.kubeconfigs(&authority).map_err(Failure::phase("kubeconfig"))?;
     plane.embedded_kubelet_config(&authority).map_err(Failure::phase("kubeconfig/kubelet"))?;
     let taints = init.node_registration.taints.clone().unwrap_or_else(control_plane_taints);
+    let kubelet_config = kubelet_config(&plane.cluster, documents.kubelet).map_err(Failure::phase("kubelet-start"))?;
     plane
-        .start_kubelet(&init.node_registration, &taints, &version.text, documents.kubelet.as_ref())
+        .start_kubelet(&init.node_registration, &taints, &version.text, &kubelet_config)
         .map_err(Failure::phase("kubelet-start"))?;
-    static_pods::write(call.node.files(), &plane.cluster, &plane.pki, &plane.address, plane.port)
-        .map_err(Failure::phase("control-plane"))?;
+    static_pods::write(call.node.files(), &plane.manifests(&[])).map_err(Failure::phase("control-plane"))?;
+    static_pods::write_etcd(call.node.files(), &plane.manifests(&[])).map_err(Failure::phase("etcd"))?;
     let patience = init
         .timeouts
         .control_plane_component_health_check
@@ -94,12 +108,25 @@ pub(super) async fn init(call: &Invocation<'_>, flags: &Flags, documents: Docume
 
     call.say("[upload-config] Storing the configuration used in ConfigMap \"kubeadm-config\" in the \"kube-system\" Namespace");
     plane.describe(&mut document, &version.text);
-    let kubelet_config = documents.kubelet.unwrap_or_else(default_kubelet_config);
     objects::upload_configuration(&admin, &document, &kubelet_config).await.map_err(Failure::phase("upload-config"))?;
     plane.register(&admin).await.map_err(Failure::phase("kubelet-start"))?;
-    plane.mark(&admin, &taints).await.map_err(Failure::phase("mark-control-plane"))?;
+    if !skipped.contains(&"mark-control-plane") {
+        plane.mark(&admin, &taints).await.map_err(Failure::phase("mark-control-plane"))?;
+    }
     tokens(&plane, &admin, &init, &authority).await.map_err(Failure::phase("bootstrap-token"))?;
-    call.say("[addons] Skipped: a simulated node runs no pods");
+    let skips = |addon: &str| skipped.contains(&"addon") || skipped.contains(&addon);
+    if !plane.cluster.dns.disabled && !skips("addon/coredns") {
+        addons::coredns(&admin, &plane.cluster).await.map_err(Failure::phase("addon/coredns"))?;
+        call.say("[addons] Applied essential addon: CoreDNS");
+    }
+    if !plane.cluster.proxy.disabled && !skips("addon/kube-proxy") {
+        addons::kube_proxy(&admin, &plane.cluster, &plane.endpoint(), documents.kube_proxy.as_ref())
+            .await
+            .map_err(Failure::phase("addon/kube-proxy"))?;
+        call.say("[addons] Applied essential addon: kube-proxy");
+    }
+    // It may have looked before its Node was there.
+    call.node.wake_kubelet().await.map_err(Failure::phase("kubelet-start"))?;
     call.say("\nYour Kubernetes control-plane has initialized successfully!");
     Ok(())
 }
@@ -111,23 +138,38 @@ fn check_skipped(skipped: &[&str]) -> Result<(), Failure> {
     }
 }
 
+/// Version of this node's kubeadm and kubelet.
+pub(super) fn own_version(node: &dyn Node) -> Result<Option<Version>, String> {
+    node.version().map(|text| Version::parse(&text)).transpose()
+}
+
+/// Where patches lie; empty: nowhere.
+pub(super) fn patches_directory(call: &Invocation<'_>, patches: &Patches) -> String {
+    if patches.directory.is_empty() { String::new() } else { call.path(&patches.directory) }
+}
+
+/// How long the configuration wants certificates to be good for.
+pub(super) fn validity(cluster: &ClusterConfiguration) -> Result<Validity, String> {
+    let time = |given: &Option<String>, default: Duration, field: &str| match given.as_deref() {
+        None | Some("") => Ok(default),
+        Some(text) => duration(text).ok_or_else(|| format!("{field}: Invalid value: {text:?}: time: invalid duration")),
+    };
+    let default = Validity::default();
+    Ok(Validity {
+        leaf: time(&cluster.certificate_validity_period, default.leaf, "certificateValidityPeriod")?,
+        authority: time(&cluster.ca_certificate_validity_period, default.authority, "caCertificateValidityPeriod")?,
+    })
+}
+
 /// Fills in defaults and checks the version against the node's own.
-fn complete(node: &dyn Node, cluster: &mut ClusterConfiguration) -> Result<Version, String> {
-    let own = node.version().map(|text| Version::parse(&text)).transpose()?;
+fn complete(own: Option<&Version>, cluster: &mut ClusterConfiguration) -> Result<Version, String> {
     if cluster.kubernetes_version.is_empty() {
-        cluster.kubernetes_version = own
-            .as_ref()
-            .map(|own| own.text.clone())
-            .ok_or("kubernetesVersion is not set and the node's image names none")?;
+        cluster.kubernetes_version =
+            own.map(|own| own.text.clone()).ok_or("kubernetesVersion is not set and the node's image names none")?;
     }
     let version = Version::parse(&cluster.kubernetes_version)?;
-    if let Some(own) = own
-        && !(own.minor.saturating_sub(1)..=own.minor).contains(&version.minor)
-    {
-        return Err(format!(
-            "this version of kubeadm ({}) does not support deploying clusters with the control plane version {}",
-            own.text, version.text
-        ));
+    if let Some(own) = own {
+        versions::deployable(own, &version)?;
     }
     cluster.kubernetes_version.clone_from(&version.text);
     let default = |field: &mut String, value: &str| {
@@ -144,7 +186,7 @@ fn complete(node: &dyn Node, cluster: &mut ClusterConfiguration) -> Result<Versi
 }
 
 /// The address of Service `kubernetes`: the first of the subnet.
-fn first_address(subnets: &str) -> Result<std::net::IpAddr, String> {
+pub(super) fn first_address(subnets: &str) -> Result<std::net::IpAddr, String> {
     let broken = || format!("networking.serviceSubnet: Invalid value: {subnets:?}: couldn't parse subnet");
     let first = subnets.split(',').next().unwrap_or_default().trim();
     let (base, bits) = first.split_once('/').ok_or_else(broken)?;
@@ -186,13 +228,41 @@ pub(super) fn control_plane_taints() -> Vec<Taint> {
     vec![Taint { key: CONTROL_PLANE.to_owned(), value: String::new(), effect: "NoSchedule".to_owned() }]
 }
 
-fn default_kubelet_config() -> Value {
-    json!({ "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "staticPodPath": paths::MANIFESTS, "clusterDomain": "cluster.local" })
+/// The kubelet's configuration, YAML: what is given, completed as kubeadm completes it.
+fn kubelet_config(cluster: &ClusterConfiguration, given: Option<Value>) -> Result<String, String> {
+    let mut config = given.unwrap_or_else(|| json!({}));
+    for (name, default) in [
+        ("apiVersion", json!("kubelet.config.k8s.io/v1beta1")),
+        ("kind", json!("KubeletConfiguration")),
+        ("staticPodPath", json!(paths::MANIFESTS)),
+        ("clusterDomain", json!(cluster.networking.dns_domain)),
+        ("clusterDNS", json!([super::addons::dns_address(cluster)?])),
+        ("rotateCertificates", json!(true)),
+        ("cgroupDriver", json!("systemd")),
+    ] {
+        if config[name].is_null() {
+            config[name] = default;
+        }
+    }
+    serde_saphyr::to_string(&config).map_err(|error| format!("unable to write YAML: {error}"))
 }
 
 impl ControlPlane<'_> {
     fn files(&self) -> &dyn Files {
         self.call.node.files()
+    }
+
+    /// What this node's manifests are made of; `members` of etcd when this node's joins them.
+    pub(super) fn manifests<'p>(&'p self, members: &'p [(String, String)]) -> static_pods::Plan<'p> {
+        static_pods::Plan {
+            cluster: &self.cluster,
+            pki: &self.pki,
+            address: &self.address,
+            port: self.port,
+            node: &self.node_name,
+            members,
+            patches: &self.patches,
+        }
     }
 
     /// `host:port` that clients use: the cluster's stable endpoint, or this node.
@@ -223,12 +293,12 @@ impl ControlPlane<'_> {
             if !may_create {
                 return pki::load_authority(files, pki, base);
             }
-            let (found, made) = pki::ensure_authority(files, pki, base, name, algorithm)?;
+            let (found, made) = pki::ensure_authority(files, pki, base, name, algorithm, self.validity)?;
             say(base, made);
             Ok(found)
         };
         let leaf = |base: &str, authority: &Authority, profile: &Profile<'_>| {
-            pki::ensure_leaf(files, pki, base, authority, profile, algorithm).map(|made| say(base, made))
+            pki::ensure_leaf(files, pki, base, authority, profile, algorithm, self.validity).map(|made| say(base, made))
         };
         let cluster = authority("ca", "kubernetes")?;
         let mut names = vec![self.node_name.clone(), self.call.node.hostname()];
@@ -257,20 +327,16 @@ impl ControlPlane<'_> {
         leaf("front-proxy-client", &proxy, &Profile::client("front-proxy-client", None))?;
         if self.cluster.etcd.external.is_none() {
             let etcd = authority("etcd/ca", "etcd-ca")?;
-            let names = || {
-                vec![
-                    self.node_name.clone(),
-                    "localhost".to_owned(),
-                    self.address.clone(),
-                    "127.0.0.1".to_owned(),
-                    "::1".to_owned(),
-                ]
-            };
-            for base in ["etcd/server", "etcd/peer"] {
+            let local = self.cluster.etcd.local.clone().unwrap_or_default();
+            for (base, extra) in [("etcd/server", &local.server_cert_sans), ("etcd/peer", &local.peer_cert_sans)] {
+                let mut names = vec![self.node_name.clone(), self.address.clone()];
+                names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+                names.extend(extra.iter().cloned());
+                names.dedup();
                 leaf(
                     base,
                     &etcd,
-                    &Profile { name: &self.node_name, organisation: None, names: names(), server: true, client: true },
+                    &Profile { name: &self.node_name, organisation: None, names, server: true, client: true },
                 )?;
             }
             leaf("etcd/healthcheck-client", &etcd, &Profile::client("kube-etcd-healthcheck-client", None))?;
@@ -285,11 +351,11 @@ impl ControlPlane<'_> {
         let users = [
             (paths::ADMIN, "kubernetes-admin", Some("kubeadm:cluster-admins")),
             (paths::SUPER_ADMIN, "kubernetes-super-admin", Some("system:masters")),
-            ("/etc/kubernetes/controller-manager.conf", "system:kube-controller-manager", None),
-            ("/etc/kubernetes/scheduler.conf", "system:kube-scheduler", None),
+            (paths::CONTROLLER_MANAGER, "system:kube-controller-manager", None),
+            (paths::SCHEDULER, "system:kube-scheduler", None),
         ];
         for (path, user, group) in users {
-            let pair = authority.issue(&Profile::client(user, group), self.algorithm)?;
+            let pair = authority.issue_for(&Profile::client(user, group), self.algorithm, self.validity.leaf)?;
             self.write_kubeconfig(path, user, authority, &User::Embedded(&pair.certificate, &pair.key))?;
         }
         Ok(())
@@ -297,7 +363,8 @@ impl ControlPlane<'_> {
 
     fn embedded_kubelet_config(&self, authority: &Authority) -> Result<(), String> {
         let user = format!("system:node:{}", self.node_name);
-        let pair = authority.issue(&Profile::client(&user, Some("system:nodes")), self.algorithm)?;
+        let pair =
+            authority.issue_for(&Profile::client(&user, Some("system:nodes")), self.algorithm, self.validity.leaf)?;
         self.write_kubeconfig(paths::KUBELET, &user, authority, &User::Embedded(&pair.certificate, &pair.key))
     }
 
@@ -320,9 +387,12 @@ impl ControlPlane<'_> {
         registration: &NodeRegistration,
         taints: &[Taint],
         version: &str,
-        config: Option<&Value>,
+        config: &str,
     ) -> Result<(), String> {
-        write_kubelet_config(self.call, config)?;
+        let path = paths::KUBELET_CONFIG;
+        self.files()
+            .install(path, config.to_owned(), 0o644)
+            .map_err(|error| format!("couldn't write {path}: {}", reason(&error)))?;
         kubelet::write_flags(self.call.node, &self.node_name, registration, taints, version)
     }
 
@@ -396,15 +466,6 @@ impl ControlPlane<'_> {
     }
 }
 
-pub(super) fn write_kubelet_config(call: &Invocation<'_>, config: Option<&Value>) -> Result<(), String> {
-    let config = config.cloned().unwrap_or_else(default_kubelet_config);
-    let text = serde_saphyr::to_string(&config).map_err(|error| format!("unable to write YAML: {error}"))?;
-    call.node
-        .files()
-        .install(paths::KUBELET_CONFIG, text, 0o644)
-        .map_err(|error| format!("couldn't write {}: {}", paths::KUBELET_CONFIG, reason(&error)))
-}
-
 async fn tokens(
     plane: &ControlPlane<'_>,
     admin: &Rest,
@@ -430,7 +491,7 @@ async fn tokens(
         admin.ensure("/api/v1/namespaces/kube-system/secrets", &secret).await.map_err(|error| error.to_string())?;
     }
     objects::grant(admin).await?;
-    objects::publish_cluster_info(admin, &format!("https://{}", plane.endpoint()), &authority.certificate).await
+    cluster_info::publish(admin, &format!("https://{}", plane.endpoint()), &authority.certificate).await
 }
 
 #[cfg(test)]

@@ -8,16 +8,17 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::files::{Files, reason};
-use crate::kubeadm::config::{ClusterConfiguration, Documents, JoinConfiguration, duration};
-use crate::kubeadm::init::{ControlPlane, PORT, control_plane_taints, local_address, node_name, write_kubelet_config};
+use crate::kubeadm::config::{ClusterConfiguration, Documents, JoinConfiguration, Version, duration};
+use crate::kubeadm::init::{
+    ControlPlane, PORT, control_plane_taints, local_address, node_name, own_version, patches_directory, validity,
+};
 use crate::kubeadm::kubeconfig::{self, Kubeconfig, User};
 use crate::kubeadm::pki::{self, Algorithm};
-use crate::kubeadm::{Failure, Flags, objects, paths, preflight, static_pods};
+use crate::kubeadm::{Failure, Flags, cluster_info, objects, paths, preflight, static_pods, versions};
 use crate::kubelet::{self, Registration};
 use crate::rest::{Credentials, Rest, RestError, Trust};
 use crate::shell::Invocation;
 
-const CLUSTER_INFO: &str = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 /// kubeadm's default for both timeouts.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -65,7 +66,8 @@ pub(super) async fn join(call: &Invocation<'_>, flags: &Flags, documents: Docume
         phase: "preflight",
         message: format!("couldn't validate the identity of the API Server: {problem}"),
     })?;
-    let (cluster, version) = fetch_configuration(call, &found).await.map_err(Failure::phase("preflight"))?;
+    let fetched = fetch_configuration(call, &found).await.map_err(Failure::phase("preflight"))?;
+    let Fetched { cluster, version, kubelet } = fetched;
     let certificate_patience = join.timeouts.tls_bootstrap.as_deref().and_then(duration).unwrap_or(PATIENCE);
 
     if let Some(control_plane) = &join.control_plane {
@@ -75,18 +77,26 @@ pub(super) async fn join(call: &Invocation<'_>, flags: &Flags, documents: Docume
         let pki =
             if cluster.certificates_dir.is_empty() { paths::PKI.to_owned() } else { cluster.certificates_dir.clone() };
         let algorithm = Algorithm::parse(&cluster.encryption_algorithm).map_err(Failure::Input)?;
-        let plane = ControlPlane { call, cluster, pki, algorithm, node_name: name.clone(), address, port };
+        let validity = validity(&cluster).map_err(Failure::Input)?;
+        let patches = patches_directory(call, &join.patches);
+        let node_name = name.clone();
+        let plane = ControlPlane { call, cluster, pki, algorithm, validity, patches, node_name, address, port };
         let taints = join.node_registration.taints.clone().unwrap_or_else(control_plane_taints);
         let authority = control_plane_authority(&plane, &found).map_err(Failure::phase("preflight"))?;
         plane.kubeconfigs(&authority).map_err(Failure::phase("control-plane-prepare/kubeconfig"))?;
-        static_pods::write(call.node.files(), &plane.cluster, &plane.pki, &plane.address, plane.port)
+        static_pods::write(call.node.files(), &plane.manifests(&[]))
             .map_err(Failure::phase("control-plane-prepare/control-plane"))?;
         plane
-            .start_kubelet(&join.node_registration, &taints, &version, documents.kubelet.as_ref())
+            .start_kubelet(&join.node_registration, &taints, &version, &kubelet)
             .map_err(Failure::phase("kubelet-start"))?;
         bootstrap_kubelet(call, &found, &name, &plane.cluster.cluster_name, plane.algorithm, certificate_patience)
             .await
             .map_err(Failure::phase("kubelet-start"))?;
+        if plane.cluster.etcd.external.is_none() {
+            let members = etcd_members(&plane, &authority).await.map_err(Failure::phase("etcd-join"))?;
+            static_pods::write_etcd(call.node.files(), &plane.manifests(&members))
+                .map_err(Failure::phase("etcd-join"))?;
+        }
         let health = join
             .timeouts
             .control_plane_component_health_check
@@ -108,7 +118,7 @@ pub(super) async fn join(call: &Invocation<'_>, flags: &Flags, documents: Docume
         message: format!("couldn't save the CA certificate: {}", reason(&error)),
     })?;
     let taints = join.node_registration.taints.clone().unwrap_or_default();
-    write_kubelet_config(call, documents.kubelet.as_ref()).map_err(Failure::phase("kubelet-start"))?;
+    install(call, paths::KUBELET_CONFIG, kubelet, 0o644).map_err(Failure::phase("kubelet-start"))?;
     kubelet::write_flags(call.node, &name, &join.node_registration, &taints, &version)
         .map_err(Failure::phase("kubelet-start"))?;
     let algorithm = Algorithm::parse(&cluster.encryption_algorithm).map_err(Failure::Input)?;
@@ -163,6 +173,8 @@ fn check(join: &JoinConfiguration) -> Result<(), String> {
             }
             Ok(())
         }
+        // Without a token of its own the file's user asks for the kubelet's certificate.
+        (None, Some(_)) if join.discovery.tls_bootstrap_token.is_empty() => Ok(()),
         (None, Some(_)) => objects::split_token(&join.discovery.tls_bootstrap_token)
             .map(drop)
             .map_err(|problem| format!("discovery.tlsBootstrapToken: {problem}")),
@@ -175,11 +187,30 @@ async fn discover(call: &Invocation<'_>, join: &JoinConfiguration, patience: Dur
     let Some(discovery) = &join.discovery.bootstrap_token else {
         let path = join.discovery.file.as_ref().map(|file| file.kube_config_path.as_str()).unwrap_or_default();
         let given = Kubeconfig::load(files, path)?;
+        let token = match given.token() {
+            _ if !tls_token.is_empty() => tls_token.clone(),
+            Some(token) => token.to_owned(),
+            None => {
+                return Err(format!(
+                    "{path} has no token for its user, and there is no tlsBootstrapToken: the simulated kubeadm knows no other way to ask for a certificate"
+                ));
+            }
+        };
+        call.say(format!("[preflight] Discovering the cluster by the file {path}"));
+        let rest = Rest::connect(&given.server, &Trust::Authority(&given.authority), &Credentials::Token(&token))
+            .map_err(|error| error.to_string())?;
+        let deadline = Instant::now() + patience;
+        while let Err(error) = rest.send(http::Method::GET, "/version", None).await {
+            if Instant::now() + RETRY > deadline {
+                return Err(format!("failed to reach the API server that {path} names: {error}"));
+            }
+            tokio::time::sleep(RETRY).await;
+        }
         return Ok(Found {
             server: given.server,
             authority_pem: to_pem(&given.authority),
             authority: given.authority,
-            token: tls_token.clone(),
+            token,
         });
     };
     let endpoint = format!("https://{}", discovery.api_server_endpoint);
@@ -187,16 +218,23 @@ async fn discover(call: &Invocation<'_>, join: &JoinConfiguration, patience: Dur
     let anybody =
         Rest::connect(&endpoint, &Trust::Nobody, &Credentials::Anonymous).map_err(|error| error.to_string())?;
     let deadline = Instant::now() + patience;
-    // Fetched without trust; believed only when its CA is the pinned one and the server proves to have it.
+    // Fetched without trust; believed only when the token signed it, its CA is the pinned one, and the server proves to have it.
     let info = loop {
-        let problem = match anybody.get(CLUSTER_INFO).await {
-            Ok(Some(info)) => break info,
+        let problem = match anybody.get(cluster_info::PATH).await {
+            Ok(Some(info)) => match cluster_info::verify(&info, &discovery.token)? {
+                Some(()) => break info,
+                None => format!(
+                    "the cluster-info ConfigMap does not yet contain a JWS signature for token ID {:?}, will try again",
+                    discovery.token.split('.').next().unwrap_or_default()
+                ),
+            },
             Ok(None) => "configmaps \"cluster-info\" not found".to_owned(),
             Err(error) => error.to_string(),
         };
         if Instant::now() + RETRY > deadline {
             return Err(format!(
-                "failed to request the cluster-info ConfigMap: Get \"{endpoint}{CLUSTER_INFO}\": {problem}"
+                "failed to request the cluster-info ConfigMap: Get \"{endpoint}{}\": {problem}",
+                cluster_info::PATH
             ));
         }
         tokio::time::sleep(RETRY).await;
@@ -216,7 +254,7 @@ async fn discover(call: &Invocation<'_>, join: &JoinConfiguration, patience: Dur
     let proven = Rest::connect(&endpoint, &Trust::Authority(&published.authority), &Credentials::Anonymous)
         .map_err(|error| error.to_string())?;
     proven
-        .get(CLUSTER_INFO)
+        .get(cluster_info::PATH)
         .await
         .map_err(|error| format!("the server at {endpoint} does not have a certificate of the pinned CA: {error}"))?;
     Ok(Found {
@@ -237,36 +275,71 @@ fn to_pem(der: &[u8]) -> String {
     lines + "-----END CERTIFICATE-----\n"
 }
 
+/// What a node learns from the cluster before it joins.
+struct Fetched {
+    cluster: ClusterConfiguration,
+    version: String,
+    /// Configuration of its kubelet, YAML.
+    kubelet: String,
+}
+
 /// Reads the cluster's configuration with the token, which proves that the token is good.
-async fn fetch_configuration(call: &Invocation<'_>, found: &Found) -> Result<(ClusterConfiguration, String), String> {
+async fn fetch_configuration(call: &Invocation<'_>, found: &Found) -> Result<Fetched, String> {
     let rest = Rest::connect(&found.server, &Trust::Authority(&found.authority), &Credentials::Token(&found.token))
         .map_err(|error| error.to_string())?;
     call.say("[preflight] Reading configuration from the \"kubeadm-config\" ConfigMap in namespace \"kube-system\"...");
-    let path = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config";
-    let map = match rest.get(path).await {
-        Ok(Some(map)) => map,
-        Ok(None) => {
-            return Err(
-                "unable to fetch the kubeadm-config ConfigMap: configmaps \"kubeadm-config\" not found".to_owned()
-            );
-        }
-        Err(error @ RestError::Status { .. }) => {
-            return Err(format!("unable to fetch the kubeadm-config ConfigMap: failed to get config map: {error}"));
-        }
-        Err(error) => {
-            return Err(format!(
-                "unable to fetch the kubeadm-config ConfigMap: Get \"{}{path}\": {error}",
-                found.server
-            ));
-        }
-    };
+    let map = config_map(&rest, &found.server, "kubeadm-config").await?;
     let text = map["data"]["ClusterConfiguration"]
         .as_str()
         .ok_or("the kubeadm-config ConfigMap has no ClusterConfiguration")?;
     let (cluster, _) =
         Documents::parse(text)?.cluster.ok_or("the kubeadm-config ConfigMap has no ClusterConfiguration")?;
     let version = cluster.kubernetes_version.clone();
-    Ok((cluster, version))
+    let wanted = Version::parse(&version)?;
+    if let Some(own) = own_version(call.node)? {
+        versions::deployable(&own, &wanted)?;
+    }
+    call.say(
+        "[kubelet-start] Reading configuration from the \"kubelet-config\" ConfigMap in namespace \"kube-system\"...",
+    );
+    let map = config_map(&rest, &found.server, "kubelet-config").await?;
+    let kubelet =
+        map["data"]["kubelet"].as_str().ok_or("the kubelet-config ConfigMap has no key \"kubelet\"")?.to_owned();
+    if !cluster.proxy.disabled {
+        match rest.get("/api/v1/namespaces/kube-system/configmaps/kube-proxy").await {
+            // Not installed, or not by kubeadm: a node can do without.
+            Ok(_) => {}
+            Err(error) if error.code() == Some(403) => {}
+            Err(error) => {
+                return Err(format!("unable to fetch the kube-proxy ConfigMap: failed to get config map: {error}"));
+            }
+        }
+    }
+    Ok(Fetched { cluster, version, kubelet })
+}
+
+async fn config_map(rest: &Rest, server: &str, name: &str) -> Result<Value, String> {
+    let path = format!("/api/v1/namespaces/kube-system/configmaps/{name}");
+    match rest.get(&path).await {
+        Ok(Some(map)) => Ok(map),
+        Ok(None) => Err(format!("unable to fetch the {name} ConfigMap: configmaps {name:?} not found")),
+        Err(error @ RestError::Status { .. }) => {
+            Err(format!("unable to fetch the {name} ConfigMap: failed to get config map: {error}"))
+        }
+        Err(error) => Err(format!("unable to fetch the {name} ConfigMap: Get \"{server}{path}\": {error}")),
+    }
+}
+
+/// Makes this node's member of etcd one of those that are there; all of them with their peer URLs.
+async fn etcd_members(plane: &ControlPlane<'_>, authority: &pki::Authority) -> Result<Vec<(String, String)>, String> {
+    plane.call.say("[etcd] Announced new etcd member joining to the existing etcd cluster");
+    let peer_url = plane.manifests(&[]).peer_url();
+    let joined = plane.call.node.join_etcd(&authority.der, &plane.node_name, &peer_url).await;
+    joined.map_err(|problem| format!("error creating local etcd static pod manifest file: {problem}"))
+}
+
+fn install(call: &Invocation<'_>, path: &str, text: String, mode: u32) -> Result<(), String> {
+    call.node.files().install(path, text, mode).map_err(|error| format!("couldn't write {path}: {}", reason(&error)))
 }
 
 /// The certificates that a joining control-plane node must have got beforehand.

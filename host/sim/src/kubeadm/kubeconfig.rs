@@ -80,6 +80,11 @@ impl Kubeconfig {
         Ok(Kubeconfig { server, authority: pki::parse_certificate(&authority)?, certificate, token })
     }
 
+    /// The bearer token of its user.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
     /// A client of the server that it names.
     ///
     /// # Errors

@@ -7,39 +7,23 @@ use crate::rest::{Rest, RestError};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// Group of who joins with a token.
-const NODE_TOKENS: &str = "system:bootstrappers:kubeadm:default-node-token";
+pub(super) const NODE_TOKENS: &str = "system:bootstrappers:kubeadm:default-node-token";
 
 fn config_map(namespace: &str, name: &str, data: Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name, "namespace": namespace }, "data": data })
 }
 
 /// ConfigMaps that nodes and tools read the cluster's configuration from.
-pub(super) async fn upload_configuration(rest: &Rest, cluster: &Value, kubelet: &Value) -> Result<(), String> {
+pub(super) async fn upload_configuration(rest: &Rest, cluster: &Value, kubelet: &str) -> Result<(), String> {
     let yaml = |value: &Value| serde_saphyr::to_string(value).map_err(|error| format!("unable to write YAML: {error}"));
     let collection = "/api/v1/namespaces/kube-system/configmaps";
     let maps = [
         config_map("kube-system", "kubeadm-config", json!({ "ClusterConfiguration": yaml(cluster)? })),
-        config_map("kube-system", "kubelet-config", json!({ "kubelet": yaml(kubelet)? })),
+        config_map("kube-system", "kubelet-config", json!({ "kubelet": kubelet })),
     ];
     for map in maps {
         rest.ensure(collection, &map).await.map_err(|error| error.to_string())?;
     }
-    Ok(())
-}
-
-/// `cluster-info` in `kube-public`, the public half of discovery.
-pub(super) async fn publish_cluster_info(rest: &Rest, server: &str, authority: &str) -> Result<(), String> {
-    use base64::Engine as _;
-    let kubeconfig = json!({
-        "apiVersion": "v1", "kind": "Config", "preferences": {}, "contexts": [], "users": [], "current-context": "",
-        "clusters": [{ "name": "", "cluster": {
-            "server": server,
-            "certificate-authority-data": base64::engine::general_purpose::STANDARD.encode(authority),
-        } }],
-    });
-    let text = serde_saphyr::to_string(&kubeconfig).map_err(|error| format!("unable to write YAML: {error}"))?;
-    let map = config_map("kube-public", "cluster-info", json!({ "kubeconfig": text }));
-    rest.ensure("/api/v1/namespaces/kube-public/configmaps", &map).await.map_err(|error| error.to_string())?;
     Ok(())
 }
 
@@ -85,8 +69,32 @@ pub(super) async fn grant(rest: &Rest) -> Result<(), String> {
             { "nonResourceURLs": ["*"], "verbs": ["*"] },
         ],
     });
+    let nodes_config = |name: &str, verbs: &[&str], resource: &str| {
+        json!({
+            "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole",
+            "metadata": { "name": name, "labels": { "kubernetes.io/bootstrapping": "rbac-defaults" } },
+            "rules": [{ "apiGroups": ["certificates.k8s.io"], "resources": [resource], "verbs": verbs }],
+        })
+    };
+    let signing = "system:certificates.k8s.io:certificatesigningrequests";
     let objects = [
         (cluster_roles.clone(), cluster_admin),
+        (
+            cluster_roles.clone(),
+            nodes_config("system:node-bootstrapper", &["create", "get", "list", "watch"], "certificatesigningrequests"),
+        ),
+        (
+            cluster_roles.clone(),
+            nodes_config(&format!("{signing}:nodeclient"), &["create"], "certificatesigningrequests/nodeclient"),
+        ),
+        (
+            cluster_roles.clone(),
+            nodes_config(
+                &format!("{signing}:selfnodeclient"),
+                &["create"],
+                "certificatesigningrequests/selfnodeclient",
+            ),
+        ),
         (
             cluster_bindings.clone(),
             cluster_binding("kubeadm:cluster-admins", "cluster-admin", "kubeadm:cluster-admins"),

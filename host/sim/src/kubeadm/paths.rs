@@ -10,6 +10,14 @@ pub const API_SERVER_MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver.
 pub const ADMIN: &str = "/etc/kubernetes/admin.conf";
 /// The kubeconfig that needs no RBAC rule.
 pub const SUPER_ADMIN: &str = "/etc/kubernetes/super-admin.conf";
+/// The controller manager's kubeconfig.
+pub const CONTROLLER_MANAGER: &str = "/etc/kubernetes/controller-manager.conf";
+/// The scheduler's kubeconfig.
+pub const SCHEDULER: &str = "/etc/kubernetes/scheduler.conf";
+/// Static pod of etcd.
+pub const ETCD_MANIFEST: &str = "/etc/kubernetes/manifests/etcd.yaml";
+/// Data of etcd, unless the configuration says otherwise.
+pub const ETCD_DATA: &str = "/var/lib/etcd";
 /// The kubelet's kubeconfig.
 pub const KUBELET: &str = "/etc/kubernetes/kubelet.conf";
 /// The kubelet's kubeconfig before it has a certificate.

@@ -14,9 +14,9 @@ use sha2::{Digest, Sha256};
 use crate::files::{Files, reason};
 use crate::kubeadm::lower;
 
-/// Validity of issued certificates.
+/// Validity of issued certificates unless the configuration says otherwise.
 const LEAF: Duration = Duration::from_secs(365 * 24 * 3600);
-/// Validity of authorities.
+/// Validity of authorities unless the configuration says otherwise.
 const AUTHORITY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// How far certificates are backdated, against clocks that differ.
 const SKEW: Duration = Duration::from_secs(300);
@@ -59,6 +59,21 @@ impl Algorithm {
             Algorithm::Rsa(_) => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096),
         };
         made.map_err(|error| format!("unable to generate a private key: {error}"))
+    }
+}
+
+/// How long certificates are good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    /// What is issued.
+    pub leaf: Duration,
+    /// Authorities.
+    pub authority: Duration,
+}
+
+impl Default for Validity {
+    fn default() -> Validity {
+        Validity { leaf: LEAF, authority: AUTHORITY }
     }
 }
 
@@ -106,6 +121,10 @@ impl Authority {
     /// # Errors
     /// When a key cannot be made.
     pub fn generate(name: &str, algorithm: Algorithm) -> Result<Authority, String> {
+        Authority::generate_for(name, algorithm, AUTHORITY)
+    }
+
+    fn generate_for(name: &str, algorithm: Algorithm, time: Duration) -> Result<Authority, String> {
         let key = algorithm.generate()?;
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -113,7 +132,7 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment, KeyUsagePurpose::KeyCertSign];
-        validity(&mut params, AUTHORITY);
+        validity(&mut params, time);
         let made = params.self_signed(&key).map_err(|error| format!("unable to sign certificate {name}: {error}"))?;
         Ok(Authority { certificate: made.pem(), der: made.der().to_vec(), key })
     }
@@ -137,11 +156,19 @@ impl Authority {
         self.key.serialize_pem()
     }
 
-    /// Issues a certificate with a new key.
+    /// Issues a certificate with a new key, good for a year.
     ///
     /// # Errors
     /// When a name is no name.
     pub fn issue(&self, profile: &Profile<'_>, algorithm: Algorithm) -> Result<Pair, String> {
+        self.issue_for(profile, algorithm, LEAF)
+    }
+
+    /// Issues a certificate with a new key, good for `time`.
+    ///
+    /// # Errors
+    /// When a name is no name.
+    pub fn issue_for(&self, profile: &Profile<'_>, algorithm: Algorithm, time: Duration) -> Result<Pair, String> {
         let broken = |error: rcgen::Error| format!("unable to issue certificate {}: {error}", profile.name);
         let key = algorithm.generate()?;
         let mut params = CertificateParams::default();
@@ -157,6 +184,7 @@ impl Authority {
             });
         }
         usages(&mut params, profile.server, profile.client);
+        validity(&mut params, time);
         let issuer = Issuer::from_ca_cert_der(&CertificateDer::from(self.der.as_slice()), &self.key).map_err(broken)?;
         let made = params.signed_by(&key, &issuer).map_err(broken)?;
         Ok(Pair { certificate: made.pem(), key: key.serialize_pem() })
@@ -188,7 +216,6 @@ fn usages(params: &mut CertificateParams, server: bool, client: bool) {
         params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
     }
     params.use_authority_key_identifier_extension = true;
-    validity(params, LEAF);
 }
 
 fn validity(params: &mut CertificateParams, time: Duration) {
@@ -207,11 +234,12 @@ pub fn ensure_authority(
     base: &str,
     name: &str,
     algorithm: Algorithm,
+    validity: Validity,
 ) -> Result<(Authority, bool), String> {
     let (certificate, key) = (format!("{dir}/{base}.crt"), format!("{dir}/{base}.key"));
     match (files.exists(&certificate), files.exists(&key)) {
         (false, false) => {
-            let made = Authority::generate(name, algorithm)?;
+            let made = Authority::generate_for(name, algorithm, validity.authority)?;
             write(files, &certificate, &made.certificate, 0o644)?;
             write(files, &key, &made.key_pem(), 0o600)?;
             Ok((made, true))
@@ -274,6 +302,7 @@ pub fn ensure_leaf(
     authority: &Authority,
     profile: &Profile<'_>,
     algorithm: Algorithm,
+    validity: Validity,
 ) -> Result<bool, String> {
     let (certificate, key) = (format!("{dir}/{base}.crt"), format!("{dir}/{base}.key"));
     if files.exists(&certificate) && files.exists(&key) {
@@ -286,7 +315,7 @@ pub fn ensure_leaf(
         }
         return Ok(false);
     }
-    let pair = authority.issue(profile, algorithm)?;
+    let pair = authority.issue_for(profile, algorithm, validity.leaf)?;
     write(files, &certificate, &pair.certificate, 0o644)?;
     write(files, &key, &pair.key, 0o600)?;
     Ok(true)
@@ -362,13 +391,35 @@ mod tests {
             Authority::generate("x", Algorithm::EcdsaP256).unwrap(),
         );
         files.install("/p/ca.crt", one.certificate.clone(), 0o644).unwrap();
-        let missing = ensure_authority(files, "/p", "ca", "kubernetes", Algorithm::EcdsaP256).err().unwrap();
+        let missing =
+            ensure_authority(files, "/p", "ca", "kubernetes", Algorithm::EcdsaP256, Validity::default()).err().unwrap();
         assert!(missing.contains("open /p/ca.key: no such file or directory"), "{missing}");
         files.install("/p/ca.key", other.key_pem(), 0o600).unwrap();
-        let mismatch = ensure_authority(files, "/p", "ca", "kubernetes", Algorithm::EcdsaP256).err().unwrap();
+        let mismatch =
+            ensure_authority(files, "/p", "ca", "kubernetes", Algorithm::EcdsaP256, Validity::default()).err().unwrap();
         assert!(mismatch.contains("does not belong"), "{mismatch}");
         files.install("/p/ca.key", one.key_pem(), 0o600).unwrap();
-        assert!(!ensure_authority(files, "/p", "ca", "kubernetes", Algorithm::EcdsaP256).unwrap().1);
+        assert!(
+            !ensure_authority(files, "/p", "ca", "kubernetes", Algorithm::EcdsaP256, Validity::default()).unwrap().1
+        );
+    }
+
+    #[test]
+    fn certificates_end_when_the_configuration_says() {
+        let memory = MemoryFiles::new(Arc::default());
+        let hours = |hours: u64| Duration::from_secs(hours * 3600);
+        let validity = Validity { leaf: hours(48), authority: hours(72) };
+        let (authority, _) =
+            ensure_authority(&memory, "/p", "ca", "kubernetes", Algorithm::EcdsaP256, validity).unwrap();
+        let profile = Profile { name: "x", organisation: None, names: Vec::new(), server: true, client: false };
+        ensure_leaf(&memory, "/p", "x", &authority, &profile, Algorithm::EcdsaP256, validity).unwrap();
+        for (path, expected) in [("/p/x.crt", hours(48)), ("/p/ca.crt", hours(72))] {
+            let der = parse_certificate(&(&memory as &dyn Files).read_text(path).unwrap()).unwrap();
+            let (_, parsed) = x509_parser::parse_x509_certificate(&der).unwrap();
+            let left = parsed.validity().time_to_expiration().unwrap().whole_seconds();
+            let seconds = i64::try_from(expected.as_secs()).unwrap();
+            assert!((seconds - 120..=seconds).contains(&left), "{path}: {left}");
+        }
     }
 
     #[test]

@@ -21,11 +21,10 @@ fn empty(findings: &mut Vec<Finding>, files: &dyn Files, path: &str) {
 /// Before `init`.
 pub(super) fn init(files: &dyn Files) -> Vec<Finding> {
     let mut findings = Vec::new();
-    empty(&mut findings, files, paths::MANIFESTS);
+    // Others' static pods, kube-vip's say, may be there already.
     for name in ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"] {
         absent(&mut findings, files, &format!("{}/{name}.yaml", paths::MANIFESTS));
     }
-    absent(&mut findings, files, paths::KUBELET);
     empty(&mut findings, files, "/var/lib/etcd");
     findings
 }
@@ -33,7 +32,6 @@ pub(super) fn init(files: &dyn Files) -> Vec<Finding> {
 /// Before `join`.
 pub(super) fn join(files: &dyn Files, control_plane: bool, ca_path: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
-    empty(&mut findings, files, paths::MANIFESTS);
     absent(&mut findings, files, paths::KUBELET);
     absent(&mut findings, files, paths::BOOTSTRAP_KUBELET);
     if !control_plane {

@@ -1,6 +1,6 @@
 //! Which commands there are.
 
-use super::{Invocation, file_commands, service_commands, test_command};
+use super::{Invocation, account_commands, file_commands, image_commands, service_commands, test_command};
 
 /// Runs the command `name`; `None` when there is none of that name.
 pub(super) async fn run(name: &str, call: &Invocation<'_>) -> Option<i32> {
@@ -28,6 +28,7 @@ pub(super) async fn run(name: &str, call: &Invocation<'_>) -> Option<i32> {
         "mv" => file_commands::mv(call),
         "rm" => file_commands::rm(call),
         "cat" => file_commands::cat(call),
+        "tail" => file_commands::tail(call),
         "ls" => file_commands::ls(call),
         "touch" => file_commands::touch(call),
         "chmod" => file_commands::chmod(call),
@@ -36,6 +37,12 @@ pub(super) async fn run(name: &str, call: &Invocation<'_>) -> Option<i32> {
         "tee" => file_commands::tee(call),
         "systemctl" => service_commands::systemctl(call),
         "crictl" => service_commands::crictl(call),
+        "ctr" => image_commands::ctr(call),
+        "id" => account_commands::id(call),
+        "useradd" => account_commands::useradd(call),
+        "usermod" => account_commands::usermod(call),
+        "groupadd" => account_commands::groupadd(call),
+        "passwd" => account_commands::passwd(call),
         "kubeadm" => crate::kubeadm::run(call).await,
         "kubectl" => crate::kubectl::run(call).await,
         _ => return None,

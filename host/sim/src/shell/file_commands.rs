@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Invocation;
+use super::{Invocation, account_commands};
 use crate::files::{Files, Kind, base_name, join, parent, reason};
 
 /// Splits arguments into single-letter flags and operands; long options and unknown letters are complaints.
@@ -121,6 +121,57 @@ pub(super) fn cat(call: &Invocation<'_>) -> i32 {
     status
 }
 
+pub(super) fn tail(call: &Invocation<'_>) -> i32 {
+    let (mut bytes, mut count, mut path) = (false, 10, None);
+    let mut arguments = call.arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let (option, inline) = argument.split_at(argument.len().min(2));
+        match option {
+            "-c" | "-n" => {
+                bytes = option == "-c";
+                let text = if inline.is_empty() { arguments.next().map_or("", String::as_str) } else { inline };
+                let Ok(number) = text.parse() else {
+                    call.complain(format!("tail: invalid number of bytes or lines: '{text}'"));
+                    return 1;
+                };
+                count = number;
+            }
+            _ if argument.len() > 1 && argument.starts_with('-') => {
+                call.complain(format!("tail: unrecognized option '{argument}'"));
+                return 1;
+            }
+            _ => path = Some(argument),
+        }
+    }
+    let content = match path {
+        Some(path) => call.node.files().read(&call.path(path)),
+        None => Ok(call.streams.input.clone()),
+    };
+    let shown = content.and_then(|content| call.streams.out.write(call.node, last(&content, bytes, count)));
+    match shown {
+        Ok(()) => 0,
+        Err(error) => {
+            call.complain(format!("tail: cannot open '{}': {}", path.map_or("-", String::as_str), reason(&error)));
+            1
+        }
+    }
+}
+
+/// The last bytes or lines.
+fn last(content: &[u8], bytes: bool, count: usize) -> &[u8] {
+    let start = if bytes {
+        content.len().saturating_sub(count)
+    } else {
+        let text = content.strip_suffix(b"\n").unwrap_or(content);
+        let breaks = text.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n');
+        match count.checked_sub(1) {
+            Some(skip) => breaks.map(|(at, _)| at + 1).nth(skip).unwrap_or(0),
+            None => content.len(),
+        }
+    };
+    &content[start..]
+}
+
 pub(super) fn ls(call: &Invocation<'_>) -> i32 {
     let (flags, mut operands) = match options("ls", call, "1aAl") {
         Ok(parsed) => parsed,
@@ -164,11 +215,20 @@ pub(super) fn ln(call: &Invocation<'_>) -> i32 {
         call.complain("ln: expecting a target and a link name");
         return 1;
     };
-    if !flags.contains('s') {
-        call.complain("ln: hard links are not supported by this shell");
-        return 1;
-    }
     let files = call.node.files();
+    if !flags.contains('s') {
+        // A copy in its place: nothing here tells two names of a file from two files.
+        return each(call, "ln", "create hard link", &[name], |path| {
+            let source = call.path(target);
+            if files.attributes(path)?.is_some() {
+                if !flags.contains('f') {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                files.remove(path)?;
+            }
+            copy(files, &source, path, false, true)
+        });
+    }
     each(call, "ln", "create symbolic link", &[name], |path| {
         if flags.contains('f') && files.attributes(path)?.is_some() {
             files.remove(path)?;
@@ -214,15 +274,19 @@ pub(super) fn chown(call: &Invocation<'_>) -> i32 {
         call.complain("chown: missing operand");
         return 1;
     };
-    let id = |text: &str| if text == "root" { Some(0) } else { text.parse::<u32>().ok() };
-    let (user, group) = owner.split_once(':').unwrap_or((owner, owner));
-    let (Some(uid), Some(gid)) = (id(user), id(group)) else {
-        call.complain(format!("chown: invalid user: '{owner}'"));
-        return 1;
-    };
     let files = call.node.files();
+    let (user, group) = match account_commands::owner(files, owner) {
+        Ok(owner) => owner,
+        Err(problem) => {
+            call.complain(format!("chown: {problem}"));
+            return 1;
+        }
+    };
     each(call, "chown", "change owner of", paths, |path| {
-        walk(files, path, flags.contains('R'), &mut |path| files.set_owner(path, uid, gid))
+        walk(files, path, flags.contains('R'), &mut |path| {
+            let old = files.stat(path)?.ok_or(io::ErrorKind::NotFound)?;
+            files.set_owner(path, user.unwrap_or(old.uid), group.unwrap_or(old.gid))
+        })
     })
 }
 

@@ -65,6 +65,10 @@ pub(super) fn crictl(call: &Invocation<'_>) -> i32 {
         }
         Some("images") => {
             call.say("IMAGE               TAG                 IMAGE ID            SIZE");
+            for image in super::image_commands::imported(call.node.files()) {
+                let (name, tag) = image.rsplit_once(':').unwrap_or((&image, "latest"));
+                call.say(format!("{name:<19} {tag:<19} -                   -"));
+            }
             0
         }
         other => {

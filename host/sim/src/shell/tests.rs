@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 
 use super::*;
+use crate::faults::NodeFault;
 use crate::files::{Files, MemoryFiles};
 
 struct TestNode(MemoryFiles);
@@ -26,6 +27,15 @@ impl Node for TestNode {
     }
     fn shares_store(&self) -> bool {
         true
+    }
+    fn faults(&self) -> Vec<NodeFault> {
+        Vec::new()
+    }
+    async fn join_etcd(&self, _: &[u8], _: &str, _: &str) -> Result<Vec<(String, String)>, String> {
+        Ok(Vec::new())
+    }
+    async fn leave_etcd(&self, _: &[u8], _: &str) -> Result<(), String> {
+        Ok(())
     }
     async fn wake_kubelet(&self) -> Result<(), String> {
         Ok(())
@@ -82,7 +92,7 @@ async fn what_is_not_understood_fails_loudly() {
         ("cat <<EOF\nx\nEOF", 2, "here-documents are not supported"),
         ("echo 'x", 2, "unterminated quoted string"),
         ("f() { echo; }", 2, "functions are not supported"),
-        ("set -e", 2, "only -x is supported"),
+        ("set -u", 2, "only -e and -x are supported"),
         ("echo $(", 2, "unterminated $("),
         ("mkdir /a/b", 1, "mkdir: cannot create directory '/a/b': No such file or directory"),
         ("cat /none", 1, "cat: /none: No such file or directory"),
@@ -139,4 +149,78 @@ async fn kubeadm_without_its_file_fails_as_kubeadm_does() {
     let (status, _, error) = sh(&node(), "kubeadm init --config /run/kubeadm/kubeadm.yaml").await;
     assert_eq!(status, 1);
     assert!(error.contains("unable to read config from \"/run/kubeadm/kubeadm.yaml\""), "{error}");
+}
+
+#[tokio::test]
+async fn a_failing_command_ends_a_script_that_says_so() {
+    let rows = [
+        ("set -e; false; echo on", 1, ""),
+        ("set -e; false || echo saved; echo on", 0, "saved\non\n"),
+        ("set -e; ! false; echo on", 0, "on\n"),
+        ("set -e; if false; then :; fi; echo on", 0, "on\n"),
+        ("set -e; true && false; echo on", 1, ""),
+        ("set -e; false && true; echo on", 0, "on\n"),
+        ("set -e; { false; echo in; }; echo on", 1, ""),
+        ("sh -ec 'false; echo in'; echo $?", 0, "1\n"),
+    ];
+    for (script, status, out) in rows {
+        assert_eq!(sh(&node(), script).await, (status, out.to_owned(), String::new()), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_script_runs_by_its_path_when_it_may() {
+    let node = node();
+    node.files().install("/etc/run.sh", "#!/bin/bash\nset -e\necho ran\nfalse\necho not\n", 0o755).unwrap();
+    assert_eq!(sh(&node, "/etc/run.sh; echo $?").await.1, "ran\n1\n");
+    assert_eq!(sh(&node, "chmod 0644 /etc/run.sh; /etc/run.sh").await.0, 126);
+    node.files().install("/etc/run.py", "#!/usr/bin/python3\n", 0o755).unwrap();
+    assert_eq!(sh(&node, "/etc/run.py").await.0, 126);
+    assert_eq!(sh(&node, "/etc/none.sh").await.0, 127);
+}
+
+#[tokio::test]
+async fn users_and_groups_are_kept_where_the_system_keeps_them() {
+    let node = node();
+    let script = "groupadd -f admins && useradd -m -c 'The Admin' -s /bin/bash -G admins ada && usermod -p HASH ada && passwd -l ada && id -u ada";
+    assert_eq!(sh(&node, script).await, (0, "1000\n".to_owned(), String::new()));
+    let line = |path: &str| {
+        let text = node.files().read_text(path).unwrap();
+        text.lines().find(|line| line.contains("ada")).unwrap_or_default().to_owned()
+    };
+    assert_eq!(line("/etc/passwd"), "ada:x:1000:1001:The Admin:/home/ada:/bin/bash");
+    assert_eq!(line("/etc/group"), "admins:x:1000:ada");
+    assert_eq!(line("/etc/shadow"), "ada:!HASH:19000:0:99999:7:::");
+    assert!(node.files().exists("/home/ada"));
+    assert_eq!(sh(&node, "id -u nobody >/dev/null 2>&1 || echo none").await.1, "none\n");
+    assert_eq!(sh(&node, "useradd ada").await.0, 9);
+    for (owner, expected) in
+        [("ada:admins", (1000, 1000)), ("0", (0, 1000)), ("ada:", (1000, 1001)), (":0", (1000, 0)), ("7:8", (7, 8))]
+    {
+        assert_eq!(sh(&node, &format!("touch /owned && chown {owner} /owned")).await.0, 0, "{owner}");
+        let found = node.files().stat("/owned").unwrap().unwrap();
+        assert_eq!((found.uid, found.gid), expected, "{owner}");
+    }
+    assert_eq!(sh(&node, "chown bob /owned").await, (1, String::new(), "chown: invalid user: 'bob'\n".to_owned()));
+}
+
+#[tokio::test]
+async fn tail_prints_the_end_and_ctr_remembers_images() {
+    let node = node();
+    node.files().install("/tmp/f", "one\ntwo\nthree\n", 0o644).unwrap();
+    for (script, out) in
+        [("tail -n 2 /tmp/f", "two\nthree\n"), ("tail -c 4 /tmp/f", "ree\n"), ("echo a | tail -n1", "a\n")]
+    {
+        assert_eq!(sh(&node, script).await.1, out, "{script}");
+    }
+    let manifest = r#"[{"RepoTags":["r.example/a:1"]}]"#;
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(manifest.len() as u64);
+    builder.append_data(&mut header, "manifest.json", manifest.as_bytes()).unwrap();
+    node.files().install("/tmp/i.tar", builder.into_inner().unwrap(), 0o644).unwrap();
+    let (status, out, error) =
+        sh(&node, "ctr --namespace=k8s.io images import /tmp/i.tar >/dev/null; crictl images").await;
+    assert_eq!((status, error.as_str()), (0, ""));
+    assert!(out.contains("r.example/a"), "{out}");
 }

@@ -26,8 +26,14 @@ pub struct Sim {
 impl Sim {
     pub async fn start(directory: &Path) -> Sim {
         let socket = directory.join("docker.sock");
+        Sim::run(SimOptions::new(&socket, directory.join("data"))).await
+    }
+
+    /// With options of its own.
+    pub async fn run(options: SimOptions) -> Sim {
+        let socket = options.socket.clone();
         let stop = CancellationToken::new();
-        let task = tokio::spawn(capwasm_sim::run(SimOptions::new(&socket, directory.join("data")), stop.clone()));
+        let task = tokio::spawn(capwasm_sim::run(options, stop.clone()));
         let docker = Docker::unix(&socket);
         let deadline = Instant::now() + Duration::from_secs(30);
         while docker.json(Method::GET, "/_ping", &Value::Null).await.is_err() {
@@ -215,6 +221,57 @@ pub fn balancer_config(servers: &[(&str, &str)]) -> String {
     format!(
         "global\n  maxconn 100\ndefaults\n  mode tcp\nfrontend control-plane\n  bind *:6443\n  default_backend api\nbackend api\n{servers}"
     )
+}
+
+/// Waits until `holds`, and panics with what there is instead.
+pub async fn until<T: std::fmt::Debug, F: Future<Output = T>>(
+    what: &str,
+    ask: impl Fn() -> F,
+    holds: impl Fn(&T) -> bool,
+) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let found = ask().await;
+        if holds(&found) {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what}: {found:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The status of a condition, empty when there is none.
+pub fn condition(object: &Value, kind: &str) -> String {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let found =
+        conditions.filter(|condition| condition["type"] == kind).find_map(|condition| condition["status"].as_str());
+    found.unwrap_or_default().to_owned()
+}
+
+/// A container of a node, started, with its address.
+pub async fn node(docker: &Docker, name: &str, version: &str) -> String {
+    call(docker, Method::POST, &format!("/images/create?fromImage=kindest/node&tag={version}"), Value::Null).await;
+    create(docker, name, &format!("kindest/node:{version}")).await;
+    start(docker, name).await
+}
+
+/// Joins a started node as a further control-plane node: exit code and output.
+pub async fn join_control_plane(
+    docker: &Docker,
+    name: &str,
+    endpoint: &str,
+    certificates: &Certificates,
+) -> (i64, String) {
+    let config = join_config(endpoint, TOKEN, &certificates.hash(), true);
+    put(docker, name, &certificates.with("/run/kubeadm/kubeadm-join-config.yaml", &config)).await;
+    sh(docker, name, &format!("mkdir -p /run/cluster-api\n{JOIN}")).await
+}
+
+/// Joins a started node as a worker: exit code and output.
+pub async fn join_worker(docker: &Docker, name: &str, endpoint: &str, certificates: &Certificates) -> (i64, String) {
+    let config = join_config(endpoint, TOKEN, &certificates.hash(), false);
+    put(docker, name, &[("/run/kubeadm/kubeadm-join-config.yaml", &config)]).await;
+    sh(docker, name, &format!("mkdir -p /run/cluster-api\n{JOIN}")).await
 }
 
 pub const INIT: &str =
