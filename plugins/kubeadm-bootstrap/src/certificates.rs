@@ -109,27 +109,22 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Reads the pairs that `settings` need; a Secret without its key is `invalid`.
+    /// Reads the pairs that `settings` need. A Secret that is there but lacks its certificate or its key is `invalid`: made
+    /// again, it would be another cluster's.
     pub fn read(host: &dyn Host, cluster: &str, settings: Settings) -> Result<Certificates, Problem> {
         let mut certificates = Certificates::default();
         for purpose in settings.needed() {
             let name = purpose.secret_name(cluster);
-            let Some(certificate) = text(host, &name, "tls.crt")? else {
+            // The authority of an etcd elsewhere only verifies.
+            let only_verifies = settings.is_the_users(purpose) && purpose == Purpose::EtcdCa;
+            let Some(Found { certificate_pem, key_pem }) = find(host, &name)? else {
                 certificates.missing.push(purpose);
                 continue;
             };
-            let key = match text(host, &name, "tls.key")? {
-                Some(key) => key,
-                // The authority of an etcd elsewhere only verifies.
-                None if settings.is_the_users(purpose) && purpose == Purpose::EtcdCa => String::new(),
-                None => {
-                    return Err(Problem::invalid(
-                        "KeyMissing",
-                        format!("Secret {name} has tls.crt but no tls.key; add the key"),
-                    ));
-                }
-            };
-            certificates.found.push((purpose, Pair { certificate_pem: certificate, key_pem: key }));
+            if key_pem.is_empty() && !only_verifies {
+                return Err(Problem::invalid("KeyMissing", format!("Secret {name} has no tls.key; add the key")));
+            }
+            certificates.found.push((purpose, Pair { certificate_pem, key_pem }));
         }
         Ok(certificates)
     }
@@ -197,12 +192,33 @@ pub fn secret((namespace, cluster): (&str, &str), name: &str, owner: &Value, dat
     })
 }
 
-fn text(host: &dyn Host, secret: &str, key: &str) -> Result<Option<String>, Problem> {
-    let Some(bytes) = host.secret(secret, key).optional()?.filter(|bytes| !bytes.is_empty()) else {
+/// What stands in a Secret of a pair; a Secret without certificate is `invalid`.
+pub struct Found {
+    /// Never empty.
+    pub certificate_pem: String,
+    /// Empty when there is none.
+    pub key_pem: String,
+}
+
+/// Reads the Secret of a pair; none when there is no such Secret.
+pub fn find(host: &dyn Host, name: &str) -> Result<Option<Found>, Problem> {
+    let Some(keys) = host.secret_keys(name, &["tls.crt", "tls.key"]).optional()? else {
         return Ok(None);
     };
-    let text = String::from_utf8(bytes);
-    text.map(Some).map_err(|_| Problem::invalid("NotPem", format!("{key} of Secret {secret} is not PEM text")))
+    let mut keys = keys.into_iter().map(Option::unwrap_or_default);
+    let (certificate, key) = (keys.next().unwrap_or_default(), keys.next().unwrap_or_default());
+    let text = |bytes: Vec<u8>, key: &str| {
+        String::from_utf8(bytes)
+            .map_err(|_| Problem::invalid("NotPem", format!("{key} of Secret {name} is not PEM text")))
+    };
+    let certificate_pem = text(certificate, "tls.crt")?;
+    if certificate_pem.trim().is_empty() {
+        return Err(Problem::invalid(
+            "CertificateEmpty",
+            format!("tls.crt of Secret {name} is empty; fill it in, or delete the Secret if no machine uses it"),
+        ));
+    }
+    Ok(Some(Found { certificate_pem, key_pem: text(key, "tls.key")? }))
 }
 
 #[cfg(test)]
@@ -228,5 +244,32 @@ mod tests {
             let settings = Settings::of(configuration.as_object().unwrap());
             assert_eq!(settings, Settings { algorithm, ca_days, external_etcd }, "{what}");
         }
+    }
+
+    #[test]
+    fn a_secret_that_is_there_but_not_whole_is_the_users_mistake() {
+        use capwasm_sdk::test::TestHost;
+        let settings = Settings::of(&Map::new());
+        let whole = || {
+            settings.needed().into_iter().fold(TestHost::new(), |host, purpose| {
+                host.secret(&purpose.secret_name("c"), "tls.crt", "pem").secret(
+                    &purpose.secret_name("c"),
+                    "tls.key",
+                    "pem",
+                )
+            })
+        };
+        assert!(Certificates::read(&whole(), "c", settings).unwrap().is_complete());
+        for (what, host, reason) in [
+            ("an empty certificate", whole().secret("c-etcd", "tls.crt", ""), "CertificateEmpty"),
+            ("a certificate of blanks", whole().secret("c-ca", "tls.crt", "\n "), "CertificateEmpty"),
+            ("an empty key", whole().secret("c-sa", "tls.key", ""), "KeyMissing"),
+            ("binary", whole().secret("c-proxy", "tls.crt", vec![0xff]), "NotPem"),
+            ("no key", TestHost::new().secret("c-ca", "tls.crt", "pem"), "KeyMissing"),
+        ] {
+            assert_eq!(Certificates::read(&host, "c", settings).unwrap_err().reason, reason, "{what}");
+        }
+        let missing = Certificates::read(&TestHost::new(), "c", settings).unwrap();
+        assert_eq!(missing.missing_names("c"), "c-ca, c-etcd, c-proxy, c-sa");
     }
 }

@@ -6,44 +6,8 @@
 use serde_json::{Value, json};
 
 use crate::config::{DiskSetup, Filesystem, Ntp, Part, Partition, User};
+use crate::userdata::WriteFile;
 use crate::yaml;
-
-/// Written at the end of a successful bootstrap.
-pub const SENTINEL: &str = "/run/cluster-api/bootstrap-success.complete";
-
-/// A file on the machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WriteFile {
-    /// Where.
-    pub path: String,
-    /// `root:root` when empty.
-    pub owner: String,
-    /// The system's own when empty.
-    pub permissions: String,
-    /// `base64`, `gzip+base64`, …; empty for text.
-    pub encoding: String,
-    /// Adds to a file that is there.
-    pub append: bool,
-    /// In that encoding.
-    pub content: String,
-}
-
-impl WriteFile {
-    /// A file of root's.
-    pub fn of_root(path: impl Into<String>, permissions: &str, content: impl Into<String>) -> WriteFile {
-        WriteFile {
-            path: path.into(),
-            permissions: permissions.into(),
-            content: content.into(),
-            ..WriteFile::default()
-        }
-    }
-
-    /// What is below /run is gone after a reboot; this one makes the sentinel's directory without a shell.
-    pub fn placeholder() -> WriteFile {
-        WriteFile::of_root("/run/cluster-api/placeholder", "0640", "Makes the directory for the sentinel file.\n")
-    }
-}
 
 /// Everything that a machine does at its first boot.
 #[derive(Clone, Debug, Default)]
@@ -76,12 +40,6 @@ impl CloudConfig<'_> {
         section(&mut out, "runcmd", json!(self.run_commands));
         out
     }
-}
-
-/// The kubeadm command of a machine: `kubeadm init --config F --v 5 && …`.
-pub fn kubeadm(command: &str, config: &str, verbosity: Option<i64>) -> String {
-    let verbosity = verbosity.map(|level| format!("--v {level}")).unwrap_or_default();
-    format!("kubeadm {command} --config {config} {verbosity} && echo success > {SENTINEL}")
 }
 
 fn section(out: &mut String, name: &str, value: Value) {
@@ -124,7 +82,8 @@ fn user(user: &User) -> Value {
         ("gecos", json!(user.gecos)),
         ("groups", json!(user.groups)),
         ("homedir", json!(user.home_dir)),
-        ("inactive", json!(user.inactive)),
+        // In days; a truth would be passed over.
+        ("inactive", if user.inactive == Some(true) { json!("0") } else { Value::Null }),
         ("lock_passwd", json!(user.lock_password)),
         ("passwd", json!(user.passwd)),
         ("primary_group", json!(user.primary_group)),
@@ -153,60 +112,26 @@ fn share(part: &Part, table: Option<&str>) -> Value {
     let Some(name) = part.partition_type.as_deref() else {
         return json!(part.percentage);
     };
-    let gpt = table == Some("gpt");
-    let code = match name {
-        "Linux" => {
-            if gpt {
-                "8300"
-            } else {
-                "83"
-            }
-        }
-        "LinuxSwap" => {
-            if gpt {
-                "8200"
-            } else {
-                "82"
-            }
-        }
-        "LinuxRAID" => {
-            if gpt {
-                "fd00"
-            } else {
-                "fd"
-            }
-        }
-        "LVM" => {
-            if gpt {
-                "8e00"
-            } else {
-                "8e"
-            }
-        }
-        "Fat32" => {
-            if gpt {
-                "0700"
-            } else {
-                "0c"
-            }
-        }
-        "NTFS" => {
-            if gpt {
-                "0700"
-            } else {
-                "07"
-            }
-        }
-        "LinuxExtended" => {
-            if gpt {
-                "8300"
-            } else {
-                "85"
-            }
-        }
-        guid => guid,
-    };
-    json!([part.percentage, code])
+    // What a type is called: on a GPT disk, on an MBR disk.
+    const CODES: [(&str, &str, &str); 7] = [
+        ("Linux", "8300", "83"),
+        ("LinuxSwap", "8200", "82"),
+        ("LinuxRAID", "fd00", "fd"),
+        ("LVM", "8e00", "8e"),
+        ("Fat32", "0700", "0c"),
+        ("NTFS", "0700", "07"),
+        ("LinuxExtended", "8300", "85"),
+    ];
+    let code = CODES
+        .iter()
+        .find(|(known, ..)| *known == name)
+        .map_or(name, |(_, gpt, mbr)| if table == Some("gpt") { gpt } else { mbr });
+    // cloud-init wants a number where it can be one; the tools read its digits as hexadecimal. It adds zeros at the end of
+    // short ones, so that none may be lost at the start.
+    match code.parse::<u32>() {
+        Ok(digits) if !code.starts_with('0') => json!([part.percentage, digits]),
+        _ => json!([part.percentage, code]),
+    }
 }
 
 fn filesystem(filesystem: &Filesystem) -> Value {
@@ -231,7 +156,7 @@ mod tests {
     fn every_section_reads_back_as_cloud_init_spells_it() {
         let spec: ConfigSpec = serde_json::from_value(json!({
             "bootCommands": ["echo boot"],
-            "users": [{"name": "capi", "sudo": "ALL=(ALL) NOPASSWD:ALL", "lockPassword": false, "homeDir": "/h", "sshAuthorizedKeys": ["ssh-rsa A"]}],
+            "users": [{"name": "capi", "sudo": "ALL=(ALL) NOPASSWD:ALL", "lockPassword": false, "inactive": true, "homeDir": "/h", "sshAuthorizedKeys": ["ssh-rsa A"]}],
             "ntp": {"enabled": true, "servers": ["a.example", "b.example"]},
             "mounts": [["/dev/vdb1", "/data", "ext4", "defaults,noatime"]],
             "diskSetup": {
@@ -252,7 +177,7 @@ mod tests {
                 encoding: "base64".into(),
                 ..WriteFile::of_root("/a", "0600", "eA==")
             }],
-            run_commands: vec![kubeadm("init", "/run/k.yaml", Some(5))],
+            run_commands: vec!["kubeadm init && echo \"$HOME\" > /run/x".into()],
         }
         .render();
         assert!(rendered.starts_with("## template: jinja\n#cloud-config\n\nbootcmd:\n"), "{rendered}");
@@ -261,27 +186,40 @@ mod tests {
             read,
             json!({
                 "bootcmd": ["echo boot"],
-                "disk_setup": {"/dev/vdb": {"layout": true, "overwrite": false, "table_type": "gpt"}, "/dev/vdc": {"layout": [60, [40, "82"]]}},
+                "disk_setup": {"/dev/vdb": {"layout": true, "overwrite": false, "table_type": "gpt"}, "/dev/vdc": {"layout": [60, [40, 82]]}},
                 "fs_setup": [{"device": "/dev/vdb", "filesystem": "ext4", "label": "etcd", "partition": "auto", "replace_fs": "ntfs", "extra_opts": ["-E", "x"]}],
                 "mounts": [["/dev/vdb1", "/data", "ext4", "defaults,noatime"]],
                 "ntp": {"enabled": true, "servers": ["a.example", "b.example"]},
-                "users": [{"name": "capi", "sudo": "ALL=(ALL) NOPASSWD:ALL", "lock_passwd": false, "homedir": "/h", "ssh_authorized_keys": ["ssh-rsa A"]}],
+                "users": [{"name": "capi", "sudo": "ALL=(ALL) NOPASSWD:ALL", "lock_passwd": false, "inactive": "0", "homedir": "/h", "ssh_authorized_keys": ["ssh-rsa A"]}],
                 "write_files": [{"path": "/a", "owner": "root:root", "permissions": "0600", "append": true, "encoding": "base64", "content": "eA=="}],
-                "runcmd": ["kubeadm init --config /run/k.yaml --v 5 && echo success > /run/cluster-api/bootstrap-success.complete"],
+                "runcmd": ["kubeadm init && echo \"$HOME\" > /run/x"],
             })
         );
     }
 
     #[test]
-    fn what_was_not_asked_for_takes_no_section() {
-        assert_eq!(CloudConfig::default().render(), "## template: jinja\n#cloud-config\n");
+    fn partition_types_are_codes_of_their_kind_of_table() {
+        let of = |name: &str, table| {
+            share(&Part { percentage: 5, partition_type: Some(name.into()) }, table).as_array().cloned().unwrap()[1]
+                .clone()
+        };
+        for (name, gpt, mbr) in [
+            ("LinuxSwap", json!(8200), json!(82)),
+            ("LVM", json!("8e00"), json!("8e")),
+            ("Fat32", json!("0700"), json!("0c")),
+            ("NTFS", json!("0700"), json!("07")),
+            (
+                "0FC63DAF-8483-4772-8E79-3D69D8477DE4",
+                json!("0FC63DAF-8483-4772-8E79-3D69D8477DE4"),
+                json!("0FC63DAF-8483-4772-8E79-3D69D8477DE4"),
+            ),
+        ] {
+            assert_eq!((of(name, Some("gpt")), of(name, None)), (gpt, mbr), "{name}");
+        }
     }
 
     #[test]
-    fn the_command_without_verbosity_is_the_one_that_others_look_for() {
-        assert_eq!(
-            kubeadm("join", "/run/kubeadm/kubeadm-join-config.yaml", None),
-            "kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml  && echo success > /run/cluster-api/bootstrap-success.complete"
-        );
+    fn what_was_not_asked_for_takes_no_section() {
+        assert_eq!(CloudConfig::default().render(), "## template: jinja\n#cloud-config\n");
     }
 }

@@ -36,6 +36,26 @@ pub struct ConfigSpec {
     pub post_kubeadm_commands: Vec<String>,
     /// kubeadm's log level.
     pub verbosity: Option<i64>,
+    /// For the format `ignition`.
+    pub ignition: Ignition,
+}
+
+/// `spec.ignition`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Ignition {
+    /// What is merged into our own.
+    pub container_linux_config: ContainerLinuxConfig,
+}
+
+/// A Container Linux Config of the user's.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ContainerLinuxConfig {
+    /// YAML; none when empty.
+    pub additional_config: String,
+    /// Warnings count as errors.
+    pub strict: bool,
 }
 
 /// One of `spec.files`.
@@ -58,6 +78,13 @@ pub struct File {
     pub content_format: String,
     /// Where the content is instead.
     pub content_from: Option<ContentFrom>,
+}
+
+impl File {
+    /// Its content is a template.
+    pub fn is_template(&self) -> bool {
+        self.content_format == "Template"
+    }
 }
 
 /// Content that stands in a Secret.
@@ -161,6 +188,8 @@ pub struct Config {
     pub namespace: String,
     /// The data Secret was written.
     pub has_data: bool,
+    /// Its name.
+    pub data_secret: String,
     /// What it asks for.
     pub spec: ConfigSpec,
 }
@@ -172,6 +201,10 @@ impl Config {
             name: object::name(object).to_owned(),
             namespace: object::namespace(object).to_owned(),
             has_data: has_data(object),
+            data_secret: match object::text(object, "/status/dataSecretName") {
+                "" => object::name(object).to_owned(),
+                name => name.to_owned(),
+            },
             spec: part(object, "/spec")?,
         })
     }
@@ -183,16 +216,20 @@ pub fn has_data(object: &Value) -> bool {
     created == Some(true) || !object::text(object, "/status/dataSecretName").is_empty()
 }
 
-/// The Machine that the configuration is for.
+/// The Machine, or the MachinePool, that the configuration is for.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     /// Its name.
     pub name: String,
+    /// It stands for many machines, which share their data and come and go.
+    pub pool: bool,
     /// It runs an API server.
     pub control_plane: bool,
     /// `v1.36.0`; empty when it has none.
     pub version: String,
-    /// Its Node was found.
+    /// The data Secret that it uses; empty when it has none.
+    pub data_secret: String,
+    /// Its Node, or all Nodes of the pool, were found.
     pub has_node: bool,
 }
 
@@ -201,9 +238,28 @@ impl Machine {
     pub fn read(object: &Value) -> Machine {
         Machine {
             name: object::name(object).to_owned(),
+            pool: false,
             control_plane: object::label(object, labels::CONTROL_PLANE).is_some(),
             version: object::text(object, "/spec/version").to_owned(),
+            data_secret: object::text(object, "/spec/bootstrap/dataSecretName").to_owned(),
             has_node: !object::text(object, "/status/nodeRef/name").is_empty(),
+        }
+    }
+
+    /// Reads a MachinePool, whose machines are always workers.
+    pub fn read_pool(object: &Value) -> Machine {
+        let template = |path: &str| object::text(object, &format!("/spec/template/spec/{path}")).to_owned();
+        let nodes = object.pointer("/status/nodeRefs").and_then(Value::as_array).map_or(0, Vec::len);
+        let wanted = object.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
+        let made = object.pointer("/status/replicas").and_then(Value::as_u64);
+        Machine {
+            name: object::name(object).to_owned(),
+            pool: true,
+            control_plane: false,
+            version: template("version"),
+            data_secret: template("bootstrap/dataSecretName"),
+            // More machines than are wanted are on their way: those that are to replace others have not joined.
+            has_node: u64::try_from(nodes) == Ok(wanted) && made.is_none_or(|made| made == wanted),
         }
     }
 }

@@ -1,41 +1,51 @@
 //! How a joining machine finds and trusts the API server: `discovery` of a JoinConfiguration.
 //!
 //! What the user gave is respected. Otherwise it is a bootstrap token with the endpoint and the hash of the cluster's CA,
-//! remembered in the KubeadmConfig, so that a repeated pass uses the same token.
+//! remembered in the KubeadmConfig, so that a repeated pass uses the same token: the host writes the KubeadmConfig before
+//! it lets the token in.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use capwasm_sdk::{Problem, object};
 use serde_json::{Map, Value, json};
 
-use crate::cloud_config::WriteFile;
+use crate::userdata::WriteFile;
 use crate::yaml;
-
-/// Whether a `discovery` can be used.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Plan {
-    /// As it is.
-    Complete,
-    /// Only once this `bootstrapToken` was written into the KubeadmConfig.
-    Persist(Map<String, Value>),
-}
 
 /// Whether the hash of the cluster's CA has to be filled in, or the CA itself.
 pub fn wants_ca(given: &Map<String, Value>) -> bool {
     match given.get("file") {
-        Some(file) => file.get("kubeConfig").is_some_and(Value::is_object),
+        Some(file) => {
+            let insecure = file.pointer("/kubeConfig/cluster/insecureSkipTLSVerify").and_then(Value::as_bool);
+            file.get("kubeConfig").is_some_and(Value::is_object)
+                && object::text(file, "/kubeConfig/cluster/certificateAuthorityData").is_empty()
+                // Nobody reads a kubeconfig with an authority that is not to be asked.
+                && insecure != Some(true)
+        }
         None => given.get("bootstrapToken").is_none_or(|token| !has(token, "caCertHashes") && !is_unsafe(token)),
     }
 }
 
-/// Fills in what is missing. `new_token` is drawn only when there is none.
-pub fn decide(
+/// Whether the endpoint of the Cluster has to be filled in.
+pub fn wants_endpoint(given: &Map<String, Value>) -> bool {
+    match given.get("file") {
+        Some(file) => {
+            file.get("kubeConfig").is_some_and(Value::is_object)
+                && object::text(file, "/kubeConfig/cluster/server").is_empty()
+        }
+        None => given.get("bootstrapToken").is_none_or(|token| !has(token, "apiServerEndpoint")),
+    }
+}
+
+/// A `discovery` with all that it needs. `new_token` is drawn only when there is none.
+pub fn complete(
     given: &Map<String, Value>,
     endpoint: &str,
     ca_hash: Option<&str>,
     new_token: impl FnOnce() -> String,
-) -> Plan {
+) -> Map<String, Value> {
+    let mut discovery = given.clone();
     if given.contains_key("file") {
-        return Plan::Complete;
+        return discovery;
     }
     let known = given.get("bootstrapToken").cloned().unwrap_or_else(|| json!({}));
     let mut token = known.as_object().cloned().unwrap_or_default();
@@ -48,7 +58,16 @@ pub fn decide(
     if let Some(hash) = ca_hash.filter(|_| !has(&known, "caCertHashes") && !is_unsafe(&known)) {
         token.insert("caCertHashes".into(), json!([hash]));
     }
-    if known.as_object() == Some(&token) { Plan::Complete } else { Plan::Persist(token) }
+    discovery.insert("bootstrapToken".into(), Value::Object(token));
+    discovery
+}
+
+/// The same `discovery` with another token.
+pub fn with_token(mut discovery: Map<String, Value>, token: &str) -> Map<String, Value> {
+    if let Some(Value::Object(known)) = discovery.get_mut("bootstrapToken") {
+        known.insert("token".into(), json!(token));
+    }
+    discovery
 }
 
 /// The token of a `discovery`, if it uses one.
@@ -152,31 +171,67 @@ mod tests {
     #[test]
     fn discovery_is_completed_once_and_what_the_user_gave_is_respected() {
         let full = json!({"token": "new", "apiServerEndpoint": "e:6443", "caCertHashes": ["sha256:h"]});
-        for (what, given, persisted) in [
-            ("nothing given", json!({}), Some(full.clone())),
-            ("an empty token", json!({"bootstrapToken": {"token": ""}}), Some(full.clone())),
-            ("what an earlier pass persisted", json!({"bootstrapToken": full}), None),
+        for (what, given, token, ca, endpoint) in [
+            ("nothing given", json!({}), full.clone(), true, true),
+            ("an empty token", json!({"bootstrapToken": {"token": ""}}), full.clone(), true, true),
+            ("what an earlier pass persisted", json!({"bootstrapToken": full}), full.clone(), false, false),
             (
                 "the user's endpoint",
                 json!({"bootstrapToken": {"apiServerEndpoint": "mine:1"}}),
-                Some(json!({"token": "new", "apiServerEndpoint": "mine:1", "caCertHashes": ["sha256:h"]})),
+                json!({"token": "new", "apiServerEndpoint": "mine:1", "caCertHashes": ["sha256:h"]}),
+                true,
+                false,
             ),
             (
                 "the user's token",
                 json!({"bootstrapToken": {"token": "mine", "apiServerEndpoint": "mine:1", "caCertHashes": ["sha256:m"]}}),
-                None,
+                json!({"token": "mine", "apiServerEndpoint": "mine:1", "caCertHashes": ["sha256:m"]}),
+                false,
+                false,
             ),
             (
                 "no verification wanted",
                 json!({"bootstrapToken": {"unsafeSkipCAVerification": true}}),
-                Some(json!({"token": "new", "apiServerEndpoint": "e:6443", "unsafeSkipCAVerification": true})),
+                json!({"token": "new", "apiServerEndpoint": "e:6443", "unsafeSkipCAVerification": true}),
+                false,
+                true,
             ),
-            ("a file", json!({"file": {"kubeConfigPath": "/k"}}), None),
+            ("a file", json!({"file": {"kubeConfigPath": "/k"}}), Value::Null, false, false),
+            (
+                "a described file",
+                json!({"file": {"kubeConfigPath": "/k", "kubeConfig": {"user": {}}}}),
+                Value::Null,
+                true,
+                true,
+            ),
+            (
+                "a described file that trusts anybody",
+                json!({"file": {"kubeConfig": {"cluster": {"server": "https://s", "insecureSkipTLSVerify": true}}}}),
+                Value::Null,
+                false,
+                false,
+            ),
+            (
+                "a described file with its authority",
+                json!({"file": {"kubeConfig": {"cluster": {"certificateAuthorityData": "eA=="}}}}),
+                Value::Null,
+                false,
+                true,
+            ),
+            (
+                "a described file with its server",
+                json!({"file": {"kubeConfigPath": "/k", "kubeConfig": {"cluster": {"server": "https://s"}}}}),
+                Value::Null,
+                true,
+                false,
+            ),
         ] {
             let given = given.as_object().unwrap();
-            let hash = wants_ca(given).then_some("sha256:h");
-            let expected = persisted.map_or(Plan::Complete, |token| Plan::Persist(token.as_object().unwrap().clone()));
-            assert_eq!(decide(given, "e:6443", hash, || "new".into()), expected, "{what}");
+            assert_eq!((wants_ca(given), wants_endpoint(given)), (ca, endpoint), "{what}");
+            let completed = complete(given, "e:6443", wants_ca(given).then_some("sha256:h"), || "new".into());
+            assert_eq!(completed.get("bootstrapToken").cloned().unwrap_or_default(), token, "{what}");
+            let twice = complete(&completed, "other:1", Some("other"), || panic!("{what}: a token is drawn once"));
+            assert_eq!(twice, completed, "{what}");
         }
     }
 

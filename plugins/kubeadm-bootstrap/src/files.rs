@@ -5,13 +5,14 @@ use capwasm_sdk::{Host, Optional, Problem};
 use serde_json::Value;
 
 use crate::certificates::{Certificates, Purpose};
-use crate::cloud_config::WriteFile;
 use crate::config::{ConfigSpec, ContentFrom, File, User};
 use crate::kubeadm;
+use crate::template::{self, Data};
+use crate::userdata::WriteFile;
 
-/// `spec.files` with their content.
-pub fn of_user(host: &dyn Host, spec: &ConfigSpec) -> Result<Vec<WriteFile>, Problem> {
-    spec.files.iter().map(|file| one(host, file)).collect()
+/// `spec.files` with their content; `data` is what templates are given.
+pub fn of_user(host: &dyn Host, spec: &ConfigSpec, data: &Data) -> Result<Vec<WriteFile>, Problem> {
+    spec.files.iter().map(|file| one(host, file, data)).collect()
 }
 
 /// `spec.users` with their passwords.
@@ -29,19 +30,19 @@ pub fn users(host: &dyn Host, spec: &ConfigSpec) -> Result<Vec<User>, Problem> {
     spec.users.iter().map(resolve).collect()
 }
 
-fn one(host: &dyn Host, file: &File) -> Result<WriteFile, Problem> {
-    if !matches!(file.content_format.as_str(), "" | "Raw") {
-        return Err(Problem::invalid(
-            "UnsupportedContentFormat",
-            format!("contentFormat {} of file {} is not supported yet; use Raw", file.content_format, file.path),
-        ));
-    }
+fn one(host: &dyn Host, file: &File, data: &Data) -> Result<WriteFile, Problem> {
     let mut encoding = file.encoding.clone();
-    let content = match &file.content_from {
+    let mut content = match &file.content_from {
         None => file.content.clone(),
         Some(from) => {
             match String::from_utf8(secret(host, from, &format!("file {}", file.path))?) {
                 Ok(text) => text,
+                Err(_) if file.is_template() => {
+                    return Err(Problem::invalid(
+                        "InvalidTemplate",
+                        format!("the template of file {} is not text", file.path),
+                    ));
+                }
                 Err(binary) => {
                     // YAML carries text only.
                     encoding = match encoding.as_str() {
@@ -53,6 +54,11 @@ fn one(host: &dyn Host, file: &File) -> Result<WriteFile, Problem> {
             }
         }
     };
+    if file.is_template() {
+        content = template::render(&content, data).map_err(|why| {
+            Problem::invalid("InvalidTemplate", format!("the template of file {} makes nothing: {why}", file.path))
+        })?;
+    }
     Ok(WriteFile {
         path: file.path.clone(),
         owner: file.owner.clone(),
@@ -127,7 +133,7 @@ mod tests {
             ("binary of a Secret", from("binary", ""), "base64", "//4="),
             ("zipped binary of a Secret", from("binary", "gzip"), "gzip+base64", "//4="),
         ] {
-            let files = of_user(&host, &spec(json!({"files": [file]}))).unwrap();
+            let files = of_user(&host, &spec(json!({"files": [file]})), &Data::new("")).unwrap();
             assert_eq!((files[0].encoding.as_str(), files[0].content.as_str()), (encoding, content), "{what}");
         }
         let user = &users(
@@ -139,13 +145,26 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_secret_is_waited_for_and_a_template_is_refused() {
+    fn an_absent_secret_is_waited_for() {
         let absent = spec(json!({"files": [{"path": "/f", "contentFrom": {"secret": {"name": "s", "key": "k"}}}]}));
-        assert_eq!(of_user(&TestHost::new(), &absent).unwrap_err().fault, Fault::Waiting);
-        let template = spec(
-            json!({"files": [{"path": "/f", "contentFormat": "Template", "content": "{{ .KubernetesVersion }}"}]}),
-        );
-        assert_eq!(of_user(&TestHost::new(), &template).unwrap_err().fault, Fault::Invalid);
+        assert_eq!(of_user(&TestHost::new(), &absent, &Data::new("")).unwrap_err().fault, Fault::Waiting);
+    }
+
+    #[test]
+    fn a_template_is_filled_in_wherever_it_comes_from() {
+        let host = TestHost::new().secret("s", "k", "{{ .controlPlane.version }}").secret("s", "binary", vec![0xff]);
+        let of = |file: Value| of_user(&host, &spec(json!({"files": [file]})), &Data::new("v1.36.0"));
+        let from = |key: &str| json!({"path": "/f", "contentFormat": "Template", "contentFrom": {"secret": {"name": "s", "key": key}}});
+        let inline = json!({"path": "/f", "contentFormat": "Template", "content": "is {{ .controlPlane.version }}"});
+        let raw = json!({"path": "/f", "contentFormat": "Raw", "content": "{{ .x }}"});
+        assert_eq!(of(inline).unwrap()[0].content, "is v1.36.0");
+        assert_eq!(of(from("k")).unwrap()[0].content, "v1.36.0");
+        assert_eq!(of(raw).unwrap()[0].content, "{{ .x }}");
+        for broken in
+            [from("binary"), json!({"path": "/f", "contentFormat": "Template", "content": "{{ .a | nosuch }}"})]
+        {
+            assert_eq!(of(broken).unwrap_err().reason, "InvalidTemplate");
+        }
     }
 
     #[test]

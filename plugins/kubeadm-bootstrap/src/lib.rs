@@ -1,25 +1,36 @@
 //! Cluster API provider kubeadm-bootstrap as a WebAssembly component: turns a KubeadmConfig into the bootstrap data of
 //! its machine.
 //!
-//! - [`decide`]: which stage a KubeadmConfig is in; [`generate`]: the pass that follows from it
+//! - [`decide`]: which stage a KubeadmConfig is in; [`generate`]: the pass that follows from it; [`conditions`]: what it says
 //! - [`lock`]: only one machine initializes; [`token`] and [`discovery`]: how the others are let in and find the cluster
-//! - [`certificates`] and [`files`]: what is placed on the machine
-//! - [`kubeadm`], [`cloud_config`], [`yaml`]: how it is written
+//! - [`certificates`], [`kubeconfig`], [`files`], [`template`]: what is placed on the machine, and what clusters need
+//! - [`kubeadm`]: what kubeadm reads, in the API of the machine's Kubernetes [`version`]
+//! - [`userdata`], [`cloud_config`], [`ignition`], [`yaml`]: how all of it is written
 
 pub mod certificates;
 pub mod cloud_config;
+pub mod conditions;
 pub mod config;
+pub mod conversion;
 pub mod decide;
 pub mod discovery;
 pub mod files;
 pub mod generate;
+pub mod ignition;
 pub mod kubeadm;
+// One file for both kubeadm providers, as the certificates are.
+#[path = "../../kubeadm-control-plane/src/kubeconfig.rs"]
+pub mod kubeconfig;
 pub mod lock;
+pub mod template;
+pub mod time;
 pub mod token;
+pub mod userdata;
+pub mod version;
 pub mod yaml;
 
 use capwasm_sdk::api::descriptor::{Descriptor, Role};
-use capwasm_sdk::{Bootstrap, BootstrapData, Context, Description, Kind, Problem, Provider};
+use capwasm_sdk::{Bootstrap, BootstrapData, Context, Conversion, Description, Kind, Problem, Provider};
 use serde_json::Value;
 
 /// The provider.
@@ -58,4 +69,10 @@ impl Bootstrap for KubeadmBootstrap {
     }
 }
 
-capwasm_sdk::export_bootstrap_provider!(KubeadmBootstrap);
+impl Conversion for KubeadmBootstrap {
+    fn convert(object: Value, to: &str) -> Result<Value, Problem> {
+        conversion::convert(object, to).map_err(|error| Problem::invalid("ConversionFailed", error.to_string()))
+    }
+}
+
+capwasm_sdk::export_interfaces!(KubeadmBootstrap: descriptor, bootstrap, conversion);

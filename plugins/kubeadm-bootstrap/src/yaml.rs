@@ -93,9 +93,11 @@ fn scalar(out: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// Several lines that a literal block keeps exactly, without an indentation indicator.
+/// Several lines that a literal block keeps exactly, without an indentation indicator. Blank lines at the end would only
+/// be kept by one that takes whatever blank lines follow it, too.
 fn fits_literal(text: &str) -> bool {
-    text.trim_end_matches('\n').contains('\n')
+    !text.ends_with("\n\n")
+        && text.trim_end_matches('\n').contains('\n')
         && !text.starts_with([' ', '\t', '\n'])
         && text.chars().all(|c| c == '\n' || c == '\t' || is_plain_to_print(c))
         && text.trim_end_matches('\n').lines().last().is_some_and(|line| !line.trim().is_empty())
@@ -114,21 +116,13 @@ fn is_one_whole_line(text: &str) -> bool {
 
 fn literal(out: &mut String, text: &str, indent: usize) {
     let body = text.trim_end_matches('\n');
-    out.push_str(match text.len() - body.len() {
-        0 => "|-",
-        1 => "|",
-        _ => "|+",
-    });
+    out.push_str(if body.len() == text.len() { "|-" } else { "|" });
     for line in body.split('\n') {
         out.push('\n');
         if !line.is_empty() {
             out.extend(std::iter::repeat_n(' ', indent));
             out.push_str(line);
         }
-    }
-    // The caller ends the line; `|+` keeps every further line feed.
-    for _ in 1..(text.len() - body.len()).max(1) {
-        out.push('\n');
     }
 }
 
