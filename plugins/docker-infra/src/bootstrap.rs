@@ -4,7 +4,8 @@
 //! One archive puts all files under `/capwasm/files` and, last, an empty `/capwasm/steps`: when that is there, all is.
 //! (`/run` may be a tmpfs, which an archive cannot reach; so the first step copies the files to their places from inside.)
 //! Each step is a shell script of its own, started detached. It first makes the directory `N.started`, which only one
-//! can do, and at the end writes `N.exit`. What happened is read back from `/capwasm/steps`.
+//! can do, and at the end writes `N.exit`. What happened is read back from `/capwasm/steps`; what a step prints lies
+//! elsewhere, in `/capwasm/log`, so that it may be of any length.
 
 mod plan;
 
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::tar::{Entry, EntryKind};
 
-pub use plan::{Plan, STEPS};
+pub use plan::{LOGS, Plan, STEPS, image_archive};
 
 /// How many lines of a failed step's log are shown.
 const LOG_LINES: usize = 10;
@@ -26,7 +27,9 @@ pub struct Started {
     pub at: Option<u64>,
     /// Exit code, once it ended.
     pub exit: Option<String>,
-    /// Last lines of its output.
+    /// The same of its end.
+    pub ended: Option<u64>,
+    /// Last lines of its output, when it failed.
     pub log: String,
 }
 
@@ -37,6 +40,8 @@ pub struct Observed {
     pub uploaded: bool,
     /// The node is ready to run steps.
     pub booted: bool,
+    /// How many steps the plan has that was begun, and its fingerprint; none where an earlier version began it.
+    pub plan: Option<(usize, String)>,
     /// By number.
     pub steps: BTreeMap<usize, Started>,
 }
@@ -50,6 +55,10 @@ impl Observed {
             let name = path.rsplit('/').next().unwrap_or_default();
             match name.rsplit_once('.') {
                 Some(("boot", "exit")) => observed.booted = true,
+                Some((plan, "plan")) => {
+                    observed.plan =
+                        plan.split_once('-').and_then(|(steps, print)| Some((steps.parse().ok()?, print.to_owned())));
+                }
                 Some((number, "started")) if entry.kind == EntryKind::Directory => {
                     if let Ok(number) = number.parse() {
                         observed.steps.insert(number, started(entries, path, entry));
@@ -62,20 +71,33 @@ impl Observed {
     }
 }
 
+impl Observed {
+    /// When the last of so many steps ended.
+    pub fn ended(&self, steps: usize) -> Option<u64> {
+        steps.checked_sub(1).and_then(|last| self.steps.get(&last)?.ended)
+    }
+}
+
+impl Started {
+    fn is_done(&self) -> bool {
+        self.exit.as_deref() == Some("0")
+    }
+}
+
 fn started(entries: &BTreeMap<String, Entry>, path: &str, entry: &Entry) -> Started {
-    let text = |ending: &str| {
-        let sibling = format!("{}{ending}", path.trim_end_matches("started"));
-        entries.get(&sibling).map(|file| String::from_utf8_lossy(&file.content).trim().to_owned())
-    };
+    let sibling = |ending: &str| entries.get(&format!("{}{ending}", path.trim_end_matches("started")));
+    let text = |ending: &str| sibling(ending).map(|file| String::from_utf8_lossy(&file.content).trim().to_owned());
     Started {
         at: Some(entry.modified).filter(|seconds| *seconds > 0),
         // The shell creates the file before it writes to it.
         exit: text("exit").filter(|code| !code.is_empty()),
+        ended: sibling("exit").map(|file| file.modified).filter(|seconds| *seconds > 0),
         log: text("log").map(|log| last_lines(&log)).unwrap_or_default(),
     }
 }
 
-fn last_lines(log: &str) -> String {
+/// The end of a log, short enough for a condition.
+pub fn last_lines(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     let shown = lines.get(lines.len().saturating_sub(LOG_LINES)..).unwrap_or_default().join("\n");
     let letters = shown.chars().count();
@@ -97,14 +119,22 @@ pub enum Next {
     Interrupted(usize),
     /// A step failed, with its exit code and the end of its log.
     Failed(usize, String, String),
-    /// Every step succeeded.
-    Done,
+    /// The steps that were begun are not those of the plan.
+    Changed,
+    /// Every step succeeded, the last at that second if it is known.
+    Done(Option<u64>),
 }
 
 /// Decides from what is seen. `container_started` is in seconds since 1970.
 pub fn decide(plan: &Plan, observed: &Observed, container_started: Option<u64>) -> Next {
     if !observed.uploaded {
         return Next::Upload;
+    }
+    if let Some((steps, print)) = &observed.plan
+        && *print != plan.print()
+    {
+        let all = (0..*steps).all(|number| observed.steps.get(&number).is_some_and(Started::is_done));
+        return if all { Next::Done(observed.ended(*steps)) } else { Next::Changed };
     }
     if plan.waits_for_boot() && !observed.booted {
         return Next::AskBooted;
@@ -120,7 +150,7 @@ pub fn decide(plan: &Plan, observed: &Observed, container_started: Option<u64>) 
             }
         }
     }
-    Next::Done
+    Next::Done(observed.ended(plan.steps()))
 }
 
 #[cfg(test)]
@@ -131,11 +161,11 @@ mod tests {
     use crate::tar;
 
     fn plan(privileged: bool) -> Plan {
-        Plan::new(cloud_config::parse(b"runcmd: [a, b]\n", "m").unwrap(), privileged)
+        Plan::new(cloud_config::parse(b"runcmd: [a, b]\n", "m").unwrap(), privileged, 0)
     }
 
     fn step(at: Option<u64>, exit: Option<&str>) -> Started {
-        Started { at, exit: exit.map(str::to_owned), log: "log".to_owned() }
+        Started { at, exit: exit.map(str::to_owned), ended: Some(20), log: "log".to_owned() }
     }
 
     #[test]
@@ -144,6 +174,7 @@ mod tests {
             uploaded: true,
             booted,
             steps: steps.iter().cloned().collect(),
+            ..Observed::default()
         };
         let ok = || step(Some(10), Some("0"));
         let table = [
@@ -167,11 +198,33 @@ mod tests {
                 seen(false, &[(0, ok()), (1, ok()), (2, ok()), (3, step(Some(10), None))]),
                 Next::Await(3, Some(10)),
             ),
-            ("all done", false, seen(false, &[(0, ok()), (1, ok()), (2, ok()), (3, ok())]), Next::Done),
+            ("all done", false, seen(false, &[(0, ok()), (1, ok()), (2, ok()), (3, ok())]), Next::Done(Some(20))),
         ];
         for (what, privileged, observed, expected) in table {
             assert_eq!(decide(&plan(privileged), &observed, Some(5)), expected, "{what}");
         }
+    }
+
+    #[test]
+    fn steps_of_another_plan_are_never_mixed_with_those_that_were_begun() {
+        let other = Plan::new(cloud_config::parse(b"runcmd: [new, a, b]\n", "m").unwrap(), false, 0);
+        let begun = |done: usize| Observed {
+            uploaded: true,
+            plan: Some((plan(false).steps(), plan(false).print())),
+            steps: (0..done).map(|number| (number, step(Some(10), Some("0")))).collect(),
+            ..Observed::default()
+        };
+        assert_eq!(decide(&plan(false), &begun(2), None), Next::Run(2));
+        assert_eq!(decide(&other, &begun(2), None), Next::Changed);
+        assert_eq!(decide(&other, &begun(4), None), Next::Done(Some(20)), "they have all been run");
+        let archive = plan(false).archive().finish().unwrap();
+        let staged: BTreeMap<String, Entry> = tar::read(&archive)
+            .unwrap()
+            .into_iter()
+            .filter_map(|(path, entry)| Some((path.strip_prefix("capwasm/")?.to_owned(), entry)))
+            .filter(|(path, _)| path.starts_with("steps"))
+            .collect();
+        assert_eq!(Observed::new(Some(&staged)), begun(0));
     }
 
     #[test]
@@ -186,9 +239,12 @@ mod tests {
         writer.file("steps/11.exit", root, b"");
         writer.file("steps/boot.exit", root, b"0\n");
         writer.file("steps/x.started", root, b"");
-        let observed = Observed::new(tar::read(&writer.finish()).as_ref());
+        let observed = Observed::new(tar::read(&writer.finish().unwrap()).ok().as_ref());
         assert!(observed.uploaded && observed.booted);
-        assert_eq!(observed.steps[&0], Started { at: None, exit: Some("0".to_owned()), log: "fine".to_owned() });
+        assert_eq!(
+            observed.steps[&0],
+            Started { exit: Some("0".to_owned()), log: "fine".to_owned(), ..Started::default() }
+        );
         assert_eq!(observed.steps[&11].exit, None, "an empty exit file is one that is being written");
         assert_eq!(observed.steps.len(), 2);
         assert_eq!(Observed::new(None), Observed::default());

@@ -8,13 +8,16 @@ mod load_balancer;
 
 use std::time::Duration;
 
-use capwasm_sdk::{ClusterAnswer, Context, Endpoint, FailureDomain, Problem, object};
+use capwasm_sdk::{ClusterAnswer, Context, Endpoint, FailureDomain, ObjectRef, Optional, Problem, object};
 use serde_json::{Value, json};
 
+use crate::bootstrap::last_lines;
 use crate::config::Configuration;
 use crate::engine::{Container, Engine};
-use crate::haproxy::{self, PORT};
-use crate::kinds::{self, CLUSTER_NAME_LABEL, ClusterSpec, UID_LABEL};
+use crate::family::{Families, Family};
+use crate::haproxy::{self, Front, PORT};
+use crate::kinds::{self, CLUSTER_NAME_LABEL, ClusterSpec};
+use crate::{deprecated, network, ownership};
 use load_balancer::Act;
 
 /// The load balancer runs with the configuration that the machines ask for.
@@ -23,6 +26,10 @@ const AVAILABLE: &str = "LoadBalancerAvailable";
 const MOST_ACTS: usize = 8;
 /// How long to wait for the engine to finish what it is doing.
 const ENGINE_BUSY: Duration = Duration::from_millis(500);
+/// Between two looks at a load balancer that does not stay up.
+const RESTARTING: Duration = Duration::from_secs(2);
+/// Between two looks for what was asked for and not answered.
+const OWED: Duration = Duration::from_secs(5);
 
 /// What a pass is about.
 struct Subject<'a> {
@@ -31,27 +38,49 @@ struct Subject<'a> {
     cluster: String,
     /// Of the load balancer's container.
     name: String,
+    families: Families,
     configuration: Configuration,
+}
+
+impl Subject<'_> {
+    /// Where the load balancer listens.
+    fn port(&self) -> u16 {
+        match self.spec.control_plane_endpoint.port {
+            0 => PORT,
+            port => port,
+        }
+    }
 }
 
 /// Brings network and load balancer nearer to what is wanted.
 pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<ClusterAnswer, Problem> {
     let cluster = cluster_name(cx, object)
         .ok_or_else(|| Problem::waiting("WaitingForCluster", "no Cluster owns this object yet"))?;
-    let subject = Subject {
+    let result = subject(cx, object, cluster).and_then(|subject| balance(cx, &subject));
+    match &result {
+        Ok(answer) if answer.provisioned => {
+            cx.out.condition(AVAILABLE, Some(true), "Available", "");
+        }
+        // It waits, and has said for what.
+        Ok(_) => {}
+        Err(problem) => {
+            let reason = ownership::reason(object, AVAILABLE, problem, "NotAvailable");
+            cx.out.condition(AVAILABLE, Some(false), reason, problem.message.clone());
+        }
+    }
+    deprecated::conditions(cx, object, &[(AVAILABLE, "LoadBalancerProvisioningFailed")]);
+    result
+}
+
+fn subject<'a>(cx: &Context<'_>, object: &'a Value, cluster: String) -> Result<Subject<'a>, Problem> {
+    Ok(Subject {
         object,
         spec: object::spec(object)?,
         name: kinds::load_balancer_name(&cluster)?,
+        families: cx.related_one("cluster").map_or(Ok(Families::default()), |cluster| Families::of(&cluster))?,
         cluster,
         configuration: Configuration::load(cx.host)?,
-    };
-    let result = balance(cx, &subject);
-    match &result {
-        Ok(answer) if answer.provisioned => cx.out.condition(AVAILABLE, Some(true), "Available", ""),
-        Ok(_) => cx.out.condition(AVAILABLE, Some(false), "NotAvailable", "the engine is busy with the load balancer"),
-        Err(problem) => cx.out.condition(AVAILABLE, Some(false), "NotAvailable", problem.message.clone()),
-    };
-    result
+    })
 }
 
 fn cluster_name(cx: &Context<'_>, object: &Value) -> Option<String> {
@@ -60,47 +89,56 @@ fn cluster_name(cx: &Context<'_>, object: &Value) -> Option<String> {
 }
 
 fn balance(cx: &mut Context<'_>, subject: &Subject<'_>) -> Result<ClusterAnswer, Problem> {
-    if subject.spec.load_balancer.custom_template.is_some() {
-        let message = "spec.loadBalancer.customHAProxyConfigTemplateRef is not supported: remove it";
-        return Err(Problem::invalid("CustomTemplateUnsupported", message));
-    }
+    let template = own_template(cx, subject)?;
     let engine = Engine::new(cx.host);
-    let servers =
-        backends::of(&cx.host.related("machines"), &cx.host.related("infrastructure-machines"), &subject.cluster);
-    let network = &subject.configuration.network;
+    let servers = backends::of(
+        &cx.host.related("machines"),
+        &cx.host.related("infrastructure-machines"),
+        &subject.cluster,
+        subject.families.first(),
+    );
+    let front = Front { port: subject.port(), ipv6: subject.families.has(Family::V6), template: template.as_deref() };
+    let file = haproxy::render(&servers, &front).map_err(|error| Problem::invalid("BadTemplate", error.to_string()))?;
+    let print = haproxy::fingerprint(&file);
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     let hint = subject.object.pointer("/status/loadBalancer").cloned().unwrap_or_default();
     // What the container is known to hold: from the hint, then from what this pass writes.
     let mut known = Some(object::text(&hint, "/configuration").to_owned()).filter(|print| !print.is_empty());
     let mut written_for = object::text(&hint, "/containerID").to_owned();
     for _ in 0..MOST_ACTS {
         let found = engine.container(&subject.name)?;
-        let ipv6 = found.as_ref().is_some_and(|container| container.ipv6(network).is_some());
-        let file = haproxy::render(&servers, ipv6);
-        let print = haproxy::fingerprint(&file);
         if found.as_ref().is_some_and(|container| container.id != written_for) {
             known = None;
         }
         match load_balancer::decide(subject, found.as_ref(), known.as_deref(), &print) {
             Act::Create => load_balancer::create(cx, subject, &engine)?,
-            Act::Compare(id) => {
-                known = Some(load_balancer::written(&engine, &id)?);
-                written_for = id;
-            }
             Act::Configure { id, reload } => {
                 load_balancer::write(&engine, &id, &file)?;
                 if reload {
                     engine.signal(&id, "HUP")?;
                 }
-                (known, written_for) = (Some(print), id);
+                (known, written_for) = (Some(print.clone()), id);
             }
-            Act::Start(id) => engine.start(&id)?,
-            Act::Wait => {
-                cx.out.wake_after(ENGINE_BUSY);
+            Act::Start(id) => load_balancer::start(subject, &engine, &id)?,
+            Act::Wait(state) => {
+                let message = match state.as_str() {
+                    // Its configuration may be no good.
+                    "restarting" => {
+                        cx.out.wake_after(RESTARTING);
+                        let log = engine.logs(&subject.name, 10).unwrap_or_else(|error| error.to_string());
+                        format!("the load balancer ended and is started again; its last lines: {}", last_lines(&log))
+                    }
+                    state => {
+                        cx.out.wake_after(ENGINE_BUSY);
+                        format!("the load balancer is {state}")
+                    }
+                };
+                cx.out.condition(AVAILABLE, Some(false), "NotAvailable", message);
                 // Failure domains do not come and go with the load balancer.
                 return Ok(ClusterAnswer { failure_domains: failure_domains(subject), ..ClusterAnswer::default() });
             }
             Act::Use { id, address } => {
-                cx.out.status(json!({"loadBalancer": {"containerID": id, "configuration": print}}));
+                cx.out.status(json!({"loadBalancer": {"containerID": id, "configuration": print, "backends": names}}));
                 let answer = answer(subject, object::text(&hint, "/address"), &address)?;
                 // Only now: while the endpoint is wrong, the address that was right must be remembered.
                 cx.out.status(json!({"loadBalancer": {"address": address}}));
@@ -124,10 +162,9 @@ fn answer(subject: &Subject<'_>, address_before: &str, address: &str) -> Result<
         return Err(Problem::terminal("LoadBalancerMoved", message));
     }
     let host = if given.host.is_empty() { address } else { &given.host };
-    let port = if given.port == 0 { PORT } else { given.port };
     Ok(ClusterAnswer {
         provisioned: true,
-        endpoint: Some(Endpoint { host: host.to_owned(), port }),
+        endpoint: Some(Endpoint { host: host.to_owned(), port: subject.port() }),
         failure_domains: failure_domains(subject),
     })
 }
@@ -141,32 +178,52 @@ fn failure_domains(subject: &Subject<'_>) -> Vec<FailureDomain> {
     domains.collect()
 }
 
-/// Removes the load balancer. The network stays: other clusters share it.
+/// The cluster's own template, from key `value` of the ConfigMap that it names.
+fn own_template(cx: &Context<'_>, subject: &Subject<'_>) -> Result<Option<String>, Problem> {
+    let name = &subject.spec.load_balancer.custom_template.name;
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let waiting = |what: &str| Problem::waiting("WaitingForTemplate", format!("ConfigMap {name} {what}"));
+    let found = cx.host.lookup(&ObjectRef::new("v1", "ConfigMap", name)).optional()?;
+    let found = found.ok_or_else(|| waiting("with the load balancer's template is not there"))?;
+    match object::text(&found, "/data/value") {
+        "" => Err(waiting("has no key 'value' with the load balancer's template")),
+        template => Ok(Some(template.to_owned())),
+    }
+}
+
+/// Removes the load balancer, and the network if it was this provider's and no other cluster uses it.
 pub fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
-    cx.out.condition(AVAILABLE, Some(false), "Deleting", "");
+    let gone = remove(cx, object);
+    // Until it is sure that nothing more comes, the reason for doubt must stay.
+    let owed = ownership::is_owed(cx, object, AVAILABLE);
+    let reason = if owed { ownership::UNANSWERED } else { "Deleting" };
+    cx.out.condition(AVAILABLE, Some(false), reason, "");
+    deprecated::conditions(cx, object, &[(AVAILABLE, "Deleting")]);
+    if !gone? || owed {
+        cx.out.wake_after(if owed { OWED } else { ENGINE_BUSY });
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+fn remove(cx: &Context<'_>, object: &Value) -> Result<bool, Problem> {
     let engine = Engine::new(cx.host);
-    let mut ids = engine.containers_labelled(UID_LABEL, object::uid(object))?;
-    if ids.is_empty()
-        && let Some(cluster) = cluster_name(cx, object)
-    {
-        let spec: ClusterSpec = object::spec(object)?;
-        let network = Configuration::load(cx.host)?.network;
-        let moved = engine.container(&kinds::load_balancer_name(&cluster)?)?;
-        ids.extend(moved.filter(|found| is_endpoint(found, &spec, &network)).map(|found| found.id));
-    }
-    let mut gone = true;
-    for id in ids {
-        gone &= engine.remove(&id)?;
-    }
-    if !gone {
-        cx.out.wake_after(ENGINE_BUSY);
+    let network = Configuration::load(cx.host)?.network;
+    let spec: ClusterSpec = object::spec(object)?;
+    let cluster = cluster_name(cx, object).unwrap_or_default();
+    // A name that is too long for a container was never one.
+    let name = kinds::load_balancer_name(&cluster).ok().filter(|_| !cluster.is_empty()).unwrap_or_default();
+    let gone = ownership::remove(&engine, object, &name, |found| names_it(found, &spec, &network))?;
+    if gone {
+        network::release(&engine, &network)?;
     }
     Ok(gone)
 }
 
-/// Whether a container of ours is what the object's endpoint names; so it is found after a move gave the object
-/// another uid.
-fn is_endpoint(container: &Container, spec: &ClusterSpec, network: &str) -> bool {
-    container.label(UID_LABEL).is_some()
-        && container.ipv4(network).is_some_and(|ip| ip == spec.control_plane_endpoint.host)
+/// Whether a container is what the object's endpoint names.
+fn names_it(container: &Container, spec: &ClusterSpec, network: &str) -> bool {
+    let host = spec.control_plane_endpoint.host.as_str();
+    !host.is_empty() && (container.ipv4(network) == Some(host) || container.ipv6(network) == Some(host))
 }

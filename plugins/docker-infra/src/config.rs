@@ -13,6 +13,8 @@ pub struct Configuration {
     pub images: Images,
     /// Whether machines run as real nodes need it: privileged, with systemd and containerd inside.
     pub privileged: bool,
+    /// Address of the engine's machine at which the API servers' ports are published; empty publishes none.
+    pub publish: String,
 }
 
 /// Images of containers.
@@ -27,7 +29,12 @@ pub struct Images {
 
 impl Default for Configuration {
     fn default() -> Configuration {
-        Configuration { network: "kind".to_owned(), images: Images::default(), privileged: true }
+        Configuration {
+            network: "kind".to_owned(),
+            images: Images::default(),
+            privileged: true,
+            publish: "127.0.0.1".to_owned(),
+        }
     }
 }
 

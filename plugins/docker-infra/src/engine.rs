@@ -4,14 +4,20 @@
 //! conflict, starting a running container and removing an absent one are successes.
 
 mod error;
+mod names;
+mod streams;
 
 use std::time::Duration;
 
-use capwasm_sdk::{Host, HttpRequest, HttpResponse};
+use capwasm_sdk::{Host, HttpRequest, HttpResponse, Refusal};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use error::EngineError;
+
+use crate::tar::Writer;
+use names::{encode, encode_path, split_image};
+use streams::{log_text, pull_failure};
 
 const BASE: &str = "http://docker.endpoint/v1.41";
 /// Images are big and registries slow; the endpoint's own limit still holds.
@@ -26,7 +32,10 @@ pub struct Container {
     /// Whether it runs.
     #[serde(default)]
     pub state: State,
-    /// Execs that the engine still knows, running or not.
+    /// RFC 3339.
+    #[serde(default)]
+    pub created: String,
+    /// Execs that the engine still knows, running or not; none where it does not say.
     #[serde(default, rename = "ExecIDs")]
     pub exec_ids: Option<Vec<String>>,
     #[serde(default)]
@@ -89,6 +98,38 @@ impl Container {
     }
 }
 
+/// What is known of a network.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Network {
+    /// Whether containers get an IPv6 address in it.
+    #[serde(rename = "EnableIPv6")]
+    pub enable_ipv6: bool,
+    labels: Option<std::collections::BTreeMap<String, String>>,
+    containers: Option<std::collections::BTreeMap<String, Value>>,
+}
+
+impl Network {
+    /// A label's value.
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.labels.as_ref()?.get(name).map(String::as_str)
+    }
+
+    /// Whether a running container is in it.
+    pub fn is_used(&self) -> bool {
+        self.containers.as_ref().is_some_and(|containers| !containers.is_empty())
+    }
+}
+
+/// What became of an image's archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Saved {
+    /// Here it is.
+    Archive(Vec<u8>),
+    /// It cannot be had, for this reason.
+    Not(String),
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Identified {
@@ -103,7 +144,7 @@ pub struct Exec {
     pub running: bool,
 }
 
-/// How the creation of a container ended.
+/// How the creation of a container or network ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Creation {
     /// It was created.
@@ -130,10 +171,20 @@ impl<'a> Engine<'a> {
 
     /// Ids of the containers, running or not, that carry a label.
     pub fn containers_labelled(&self, label: &str, value: &str) -> Result<Vec<String>, EngineError> {
+        // An empty value would match every container that has the label.
+        if value.is_empty() {
+            return Ok(Vec::new());
+        }
+        let act = format!("list containers of {value}");
         let filters = json!({"label": [format!("{label}={value}")]}).to_string();
-        let found: Option<Vec<Identified>> =
-            self.get(&format!("/containers/json?all=1&filters={}", encode(&filters)))?;
-        Ok(found.unwrap_or_default().into_iter().map(|container| container.id).collect())
+        let path = format!("/containers/json?all=1&filters={}", encode(&filters));
+        let response = self.send(&act, HttpRequest::new("GET", url(&path)))?;
+        // Nothing but a list says that there is none.
+        if response.status != 200 {
+            return Err(EngineError::rejected(act, &response));
+        }
+        let found: Vec<Identified> = parse(&act, &response.body)?;
+        Ok(found.into_iter().map(|container| container.id).collect())
     }
 
     /// Creates a container.
@@ -158,14 +209,14 @@ impl<'a> Engine<'a> {
         self.post(format!("signal container {id}"), &format!("/containers/{}/kill?signal={signal}", encode(id)), None)
     }
 
-    /// Removes a container and its anonymous volumes, running or not. False while the engine is still at it.
-    pub fn remove(&self, id: &str) -> Result<bool, EngineError> {
+    /// Removes a container and its anonymous volumes, running or not. The engine may still be at it afterwards.
+    pub fn remove(&self, id: &str) -> Result<(), EngineError> {
         let act = format!("remove container {id}");
         let path = format!("/containers/{}?force=1&v=1", encode(id));
         let response = self.send(&act, HttpRequest::new("DELETE", url(&path)))?;
         match response.status {
-            204 | 404 => Ok(true),
-            409 => Ok(false),
+            // 409: it is being removed already.
+            204 | 404 | 409 => Ok(()),
             _ => Err(EngineError::rejected(act, &response)),
         }
     }
@@ -185,31 +236,64 @@ impl<'a> Engine<'a> {
         if response.status != 200 {
             return Err(EngineError::rejected(act, &response));
         }
-        // The engine streams progress under a status of 200 and reports a failure as a line of it.
         match pull_failure(&response.body) {
             Some(message) => Err(EngineError::Rejected { act, status: 500, message }),
             None => Ok(()),
         }
     }
 
-    /// Makes sure that a network is there.
-    pub fn ensure_network(&self, name: &str) -> Result<(), EngineError> {
-        if self.get::<Value>(&format!("/networks/{}", encode(name)))?.is_some() {
-            return Ok(());
-        }
-        let act = format!("create network {name}");
-        let body = json!({"Name": name, "Driver": "bridge", "CheckDuplicate": true});
-        let response = self.send(&act, HttpRequest::new("POST", url("/networks/create")).json(&body))?;
+    /// An image as the archive that `docker save` makes; the engine has it.
+    pub fn save_image(&self, image: &str) -> Result<Saved, EngineError> {
+        let act = format!("save image {image}");
+        let path = format!("/images/{}/get", encode_path(image));
+        let response = match self.send(&act, HttpRequest::new("GET", url(&path)).deadline(PULL_DEADLINE)) {
+            // An answer comes whole, and may be no larger than the provider's limit.
+            Err(EngineError::Unreachable { refused, .. }) if refused.refusal == Refusal::Limit => {
+                return Ok(Saved::Not(refused.message));
+            }
+            other => other?,
+        };
         match response.status {
-            // 409: another cluster was quicker.
-            201 | 409 => Ok(()),
+            200 => Ok(Saved::Archive(response.body)),
+            404 => Ok(Saved::Not("the engine does not give it away".to_owned())),
+            _ => Err(EngineError::rejected(act, &response)),
+        }
+    }
+
+    /// One network by name.
+    pub fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
+        self.get(&format!("/networks/{}", encode(name)))
+    }
+
+    /// Creates a network.
+    pub fn create_network(&self, body: &Value) -> Result<Creation, EngineError> {
+        let act = "create a network".to_owned();
+        let response = self.send(&act, HttpRequest::new("POST", url("/networks/create")).json(body))?;
+        match response.status {
+            201 => Ok(Creation::Created),
+            409 => Ok(Creation::NameTaken),
+            _ => Err(EngineError::rejected(act, &response)),
+        }
+    }
+
+    /// Removes a network, unless somebody uses it.
+    pub fn remove_network(&self, name: &str) -> Result<(), EngineError> {
+        let act = format!("remove network {name}");
+        let response = self.send(&act, HttpRequest::new("DELETE", url(&format!("/networks/{}", encode(name)))))?;
+        match response.status {
+            // 403 and 409: it has containers.
+            204 | 404 | 403 | 409 => Ok(()),
             _ => Err(EngineError::rejected(act, &response)),
         }
     }
 
     /// Unpacks a tar archive in a directory of a container, which need not run.
-    pub fn put_archive(&self, id: &str, directory: &str, archive: Vec<u8>) -> Result<(), EngineError> {
+    pub fn put_archive(&self, id: &str, directory: &str, archive: Writer) -> Result<(), EngineError> {
         let act = format!("write to {directory} of container {id}");
+        let archive = match archive.finish() {
+            Ok(archive) => archive,
+            Err(source) => return Err(EngineError::Unwritable { act, source }),
+        };
         let path = format!("/containers/{}/archive?path={}", encode(id), encode(directory));
         let request = HttpRequest::new("PUT", url(&path)).body("application/x-tar", archive);
         let response = self.send(&act, request)?;
@@ -291,97 +375,8 @@ fn url(path: &str) -> String {
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(act: &str, body: &[u8]) -> Result<T, EngineError> {
-    serde_json::from_slice(body).map_err(|source| EngineError::Garbled { act: act.to_owned(), source })
-}
-
-/// Percent-encodes everything that is not unreserved, so that a name can neither leave its place in a path nor add a
-/// parameter to a query.
-fn encode(text: &str) -> String {
-    encode_except(text, b"")
-}
-
-/// The same, but leaves the slashes and colons of an image's name, which the engine's router wants plain.
-fn encode_path(text: &str) -> String {
-    encode_except(text, b"/:@")
-}
-
-fn encode_except(text: &str, plain: &[u8]) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || plain.contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-        out
-    })
-}
-
-/// Name and tag; a digest stays in the name, and without either the engine would pull every tag.
-fn split_image(image: &str) -> (&str, Option<&str>) {
-    if image.contains('@') {
-        return (image, None);
-    }
-    match image.rsplit_once(':') {
-        Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
-        _ => (image, Some("latest")),
-    }
-}
-
-fn pull_failure(progress: &[u8]) -> Option<String> {
-    let mut lines =
-        progress.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    lines.find_map(|line| line.get("error")?.as_str().map(str::to_owned))
-}
-
-/// A log without the frames that the engine puts around the output of a container without a terminal.
-fn log_text(mut bytes: &[u8]) -> String {
-    let mut out = Vec::new();
-    while let [0..=2, 0, 0, 0, a, b, c, d, rest @ ..] = bytes {
-        let size = usize::try_from(u32::from_be_bytes([*a, *b, *c, *d])).unwrap_or(usize::MAX).min(rest.len());
-        let (frame, next) = rest.split_at(size);
-        out.extend_from_slice(frame);
-        bytes = next;
-    }
-    out.extend_from_slice(bytes);
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-    use super::*;
-
-    #[test]
-    fn names_cannot_leave_their_place_in_a_url() {
-        assert_eq!(encode("a b/../c?d=e&f"), "a%20b%2F..%2Fc%3Fd%3De%26f");
-        assert_eq!(encode_path("r.example:5000/kindest/node:v1?x"), "r.example:5000/kindest/node:v1%3Fx");
-    }
-
-    #[test]
-    fn an_image_is_pulled_by_one_tag_or_digest() {
-        let table = [
-            ("kindest/node:v1.36.0", ("kindest/node", Some("v1.36.0"))),
-            ("kindest/node", ("kindest/node", Some("latest"))),
-            ("localhost:5000/node", ("localhost:5000/node", Some("latest"))),
-            ("localhost:5000/node:a", ("localhost:5000/node", Some("a"))),
-            ("kindest/node:a@sha256:00", ("kindest/node:a@sha256:00", None)),
-        ];
-        for (image, expected) in table {
-            assert_eq!(split_image(image), expected, "{image}");
-        }
-    }
-
-    #[test]
-    fn a_failed_pull_is_found_in_its_progress() {
-        assert_eq!(pull_failure(b"{\"status\":\"Pulling\"}\r\n{\"status\":\"Done\"}\r\n"), None);
-        assert_eq!(pull_failure(b"{\"status\":\"x\"}\n{\"error\":\"no space\"}\n").as_deref(), Some("no space"));
-        assert_eq!(pull_failure(b"\xff\xfe"), None);
-    }
-
-    #[test]
-    fn logs_are_read_with_and_without_frames() {
-        assert_eq!(log_text(b"\x01\0\0\0\0\0\0\x03a\nb\x02\0\0\0\0\0\0\x01c"), "a\nbc");
-        assert_eq!(log_text(b"plain"), "plain");
-        assert_eq!(log_text(b"\x01\0\0\0\xff\xff\xff\xffcut"), "cut");
-    }
+    // By way of a value, as specs are read: a second reader for every type would make the component larger.
+    serde_json::from_slice::<Value>(body)
+        .and_then(|value| T::deserialize(&value))
+        .map_err(|source| EngineError::Garbled { act: act.to_owned(), source })
 }

@@ -1,4 +1,9 @@
-//! The load balancer's configuration, rendered from its backends.
+//! The load balancer's configuration, filled in from its backends.
+
+use serde_json::{Map, Value, json};
+
+use crate::family::family_of;
+use crate::template::{self, TemplateError};
 
 /// Where the configuration lies in the load balancer's container.
 pub const DIRECTORY: &str = "/usr/local/etc/haproxy";
@@ -6,32 +11,13 @@ pub const DIRECTORY: &str = "/usr/local/etc/haproxy";
 pub const FILE: &str = "haproxy.cfg";
 /// Port of the API servers, in front and behind.
 pub const PORT: u16 = 6443;
+/// Of a backend that nobody gave one.
+pub const USUAL_WEIGHT: u16 = 100;
+/// haproxy's limit.
+pub const LARGEST_WEIGHT: u16 = 256;
 
-/// One API server.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Backend {
-    /// The machine's container.
-    pub name: String,
-    /// Its IPv4 or IPv6 address.
-    pub address: String,
-}
-
-/// The whole file. Backends are sorted, so that equal machines give equal files. Names and addresses must be free of
-/// blanks: what is not is left out, because it would change the meaning of the file.
-pub fn render(backends: &[Backend], ipv6: bool) -> String {
-    let mut sorted: Vec<&Backend> = backends.iter().filter(|backend| is_word(&backend.name)).collect();
-    sorted.retain(|backend| backend.address.parse::<std::net::IpAddr>().is_ok());
-    sorted.sort();
-    sorted.dedup();
-    let mut servers = String::new();
-    for backend in sorted {
-        let address =
-            if backend.address.contains(':') { format!("[{}]", backend.address) } else { backend.address.clone() };
-        servers.push_str(&format!("  server {} {address}:{PORT} check check-ssl verify none\n", backend.name));
-    }
-    let also_ipv6 = if ipv6 { format!("  bind :::{PORT} v6only\n") } else { String::new() };
-    format!(
-        "# Written by capwasm from the control-plane machines of the cluster; changes are lost.
+/// Used when the cluster brings none of its own. The fields are those that upstream gives to such templates.
+const TEMPLATE: &str = "# Written by capwasm from the control-plane machines of the cluster; changes are lost.
 global
   log stdout format raw local0 info
   maxconn 100000
@@ -45,13 +31,55 @@ defaults
   timeout server 50s
 
 frontend control-plane
-  bind *:{PORT}
-{also_ipv6}  default_backend kube-apiservers
+  bind *:{{ .FrontendControlPlanePort }}
+{{- if .IPv6 }}
+  bind :::{{ .FrontendControlPlanePort }} v6only
+{{- end }}
+  default_backend kube-apiservers
 
 backend kube-apiservers
   option httpchk GET /healthz
-{servers}"
-    )
+{{- range $server, $backend := .BackendServers }}
+  server {{ $server }} {{ JoinHostPort $backend.Address $.BackendControlPlanePort }} weight {{ $backend.Weight }} check check-ssl verify none
+{{- end }}
+";
+
+/// One API server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Backend {
+    /// The machine's container.
+    pub name: String,
+    /// Its IPv4 or IPv6 address.
+    pub address: String,
+    /// Its share of new connections, of the sum of all; 0 is none.
+    pub weight: u16,
+}
+
+/// What the file is made of.
+pub struct Front<'a> {
+    /// Where the load balancer listens.
+    pub port: u16,
+    /// Whether the cluster speaks IPv6.
+    pub ipv6: bool,
+    /// The cluster's own template.
+    pub template: Option<&'a str>,
+}
+
+/// The whole file. Backends are sorted, so that equal machines give equal files. Names and addresses must be free of
+/// blanks: what is not is left out, because it would change the meaning of the file.
+pub fn render(backends: &[Backend], front: &Front<'_>) -> Result<String, TemplateError> {
+    let servers: Map<String, Value> = backends
+        .iter()
+        .filter(|backend| is_word(&backend.name) && family_of(&backend.address).is_some())
+        .map(|backend| (backend.name.clone(), json!({"Address": backend.address, "Weight": backend.weight})))
+        .collect();
+    let data = json!({
+        "FrontendControlPlanePort": front.port.to_string(),
+        "BackendControlPlanePort": PORT.to_string(),
+        "BackendServers": servers,
+        "IPv6": front.ipv6,
+    });
+    template::render(front.template.unwrap_or(TEMPLATE), &data)
 }
 
 fn is_word(text: &str) -> bool {
@@ -71,29 +99,43 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
 
+    const FRONT: Front<'_> = Front { port: 6443, ipv6: false, template: None };
+
     fn backend(name: &str, address: &str) -> Backend {
-        Backend { name: name.to_owned(), address: address.to_owned() }
+        Backend { name: name.to_owned(), address: address.to_owned(), weight: USUAL_WEIGHT }
+    }
+
+    fn file(backends: &[Backend]) -> String {
+        render(backends, &FRONT).unwrap()
     }
 
     #[test]
     fn equal_machines_give_equal_files_in_any_order() {
         let (a, b) = (backend("a", "172.18.0.3"), backend("b", "172.18.0.4"));
-        assert_eq!(render(&[a.clone(), b.clone()], false), render(&[b.clone(), a.clone(), b], false));
-        assert_ne!(fingerprint(&render(&[a], false)), fingerprint(&render(&[], false)));
+        assert_eq!(file(&[a.clone(), b.clone()]), file(&[b.clone(), a.clone(), b]));
+        assert_ne!(fingerprint(&file(&[a])), fingerprint(&file(&[])));
     }
 
     #[test]
-    fn every_backend_is_checked_over_tls() {
-        let file = render(&[backend("quick-1", "172.18.0.3"), backend("quick-2", "fd00::3")], true);
-        assert!(file.contains("  server quick-1 172.18.0.3:6443 check check-ssl verify none"), "{file}");
-        assert!(file.contains("  server quick-2 [fd00::3]:6443 check check-ssl verify none"), "{file}");
-        assert!(file.contains("bind *:6443\n  bind :::6443 v6only\n"));
-        assert_eq!(render(&[], false).matches("bind").count(), 1);
+    fn every_backend_is_checked_over_tls_and_has_its_weight() {
+        let leaving = Backend { weight: 0, ..backend("quick-2", "fd00::3") };
+        let file = render(&[backend("quick-1", "172.18.0.3"), leaving], &Front { ipv6: true, ..FRONT }).unwrap();
+        assert!(file.contains("  server quick-1 172.18.0.3:6443 weight 100 check check-ssl verify none\n"), "{file}");
+        assert!(file.contains("  server quick-2 [fd00::3]:6443 weight 0 check check-ssl verify none\n"), "{file}");
+        assert!(file.contains("bind *:6443\n  bind :::6443 v6only\n  default"), "{file}");
+        assert_eq!(render(&[], &FRONT).unwrap().matches("bind").count(), 1);
     }
 
     #[test]
     fn names_and_addresses_cannot_add_lines_of_their_own() {
-        let file = render(&[backend("a\n  server evil", "172.18.0.3"), backend("b", "1.2.3.4:1 backup\nx")], false);
-        assert_eq!(file, render(&[], false));
+        let hostile = [backend("a\n  server evil", "172.18.0.3"), backend("b", "1.2.3.4:1 backup\nx")];
+        assert_eq!(file(&hostile), file(&[]));
+    }
+
+    #[test]
+    fn a_template_of_the_clusters_own_sees_upstreams_fields() {
+        let template = "{{ .FrontendControlPlanePort }} {{ .IPv6 }}{{ range $s, $b := .BackendServers }} {{ $s }} {{ JoinHostPort $b.Address $.BackendControlPlanePort }} {{ $b.Weight }}{{ end }}";
+        let front = Front { port: 443, ipv6: false, template: Some(template) };
+        assert_eq!(render(&[backend("a", "10.0.0.1")], &front).unwrap(), "443 false a 10.0.0.1:6443 100");
     }
 }

@@ -1,8 +1,7 @@
 //! The parts of the objects that this provider reads, and the names that it gives to containers.
 
 use capwasm_sdk::Problem;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 /// Which cluster a container belongs to.
 pub const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
@@ -10,10 +9,20 @@ pub const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
 pub const ROLE_LABEL: &str = "io.x-k8s.kind.role";
 /// Uid of the DockerCluster or DockerMachine that a container was made for.
 pub const UID_LABEL: &str = "capwasm.dev/uid";
-/// Where a machine pretends to be.
+/// Kind, namespace and name of that object.
+pub const OBJECT_LABEL: &str = "capwasm.dev/object";
+/// On networks that this provider made.
+pub const NETWORK_LABEL: &str = "capwasm.dev/network";
+/// Annotation of a DockerMachine and label of its container: what a simulated node should do wrong.
+pub const SIMULATE: &str = "capwasm.dev/simulate";
+/// Annotation of a pool's DockerMachine: the version of Kubernetes that it was made for.
+pub const VERSION: &str = "capwasm.dev/version";
+/// Where a machine pretends to be: a container's label, and an annotation of a pool's DockerMachine.
 pub const FAILURE_DOMAIN_LABEL: &str = "capwasm.dev/failure-domain";
 /// On every object of a cluster.
 pub const CLUSTER_NAME_LABEL: &str = "cluster.x-k8s.io/cluster-name";
+/// On every machine of a pool.
+pub const POOL_NAME_LABEL: &str = "cluster.x-k8s.io/pool-name";
 /// On control-plane machines.
 pub const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 /// Linux' limit for a host name, which the container's name also is.
@@ -63,7 +72,15 @@ pub struct LoadBalancerSpec {
     pub image_tag: String,
     /// A ConfigMap with a Go template.
     #[serde(rename = "customHAProxyConfigTemplateRef")]
-    pub custom_template: Option<Value>,
+    pub custom_template: TemplateRef,
+}
+
+/// Names a ConfigMap; empty when there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct TemplateRef {
+    /// In the object's own namespace.
+    pub name: String,
 }
 
 /// `spec` of a DockerMachine.
@@ -84,7 +101,7 @@ pub struct MachineSpec {
 }
 
 /// A mount from the engine's host.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Mount {
     /// In the container.

@@ -9,19 +9,30 @@ mod clock;
 mod cloud_config;
 mod cluster;
 mod config;
+mod conversion;
+mod deprecated;
 mod descriptor;
 mod engine;
+mod family;
 mod haproxy;
+mod ignition;
 mod kind_node;
 mod kinds;
 mod machine;
+mod network;
+mod ownership;
+mod pool;
+mod ports;
+mod recipe;
 mod tar;
+mod template;
 #[cfg(test)]
 mod tests;
 
 use capwasm_sdk::api::descriptor::Descriptor;
 use capwasm_sdk::{
-    ClusterAnswer, Context, InfrastructureCluster, InfrastructureMachine, MachineAnswer, Problem, Provider,
+    ClusterAnswer, Context, Conversion, InfrastructureCluster, InfrastructureMachine, InfrastructureMachinePool,
+    MachineAnswer, PoolAnswer, Problem, Provider,
 };
 use serde_json::Value;
 
@@ -54,4 +65,22 @@ impl InfrastructureMachine for Docker {
     }
 }
 
-capwasm_sdk::export_infrastructure_provider!(Docker);
+impl InfrastructureMachinePool for Docker {
+    fn provision(cx: &mut Context<'_>, object: &Value) -> Result<PoolAnswer, Problem> {
+        pool::provision(cx, object)
+    }
+
+    fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
+        pool::deprovision(cx, object)
+    }
+}
+
+impl Conversion for Docker {
+    fn convert(object: Value, to: &str) -> Result<Value, Problem> {
+        conversion::convert(object, to).map_err(|error| Problem::invalid("ConversionFailed", error.to_string()))
+    }
+}
+
+capwasm_sdk::export_interfaces!(
+    Docker: descriptor, infrastructure_cluster, infrastructure_machine, infrastructure_machine_pool, conversion
+);

@@ -1,31 +1,48 @@
 //! DockerMachine: a container that becomes a node.
 //!
-//! Look at the container, decide, do one thing, look again; what needs time is left to a later pass.
+//! Look at the container, decide, do one thing, look again; what needs time is left to a later pass. While all goes well the
+//! status has news twice: when the container runs, and when the machine is a node. The first is for people, unless an API
+//! server's address is in it: it may wait (see the descriptor), and is not written at all where the second comes soon.
 
 mod boot;
 mod container;
 mod node;
+mod preload;
 
 use std::time::Duration;
 
 use capwasm_sdk::{Address, AddressKind, Context, Host, MachineAnswer, Optional, Problem, object};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::bootstrap::Plan;
-use crate::cloud_config;
 use crate::config::Configuration;
 use crate::engine::{Container, Engine};
-use crate::kinds::{self, FAILURE_DOMAIN_LABEL, MachineSpec};
+use crate::family::Families;
+use crate::kinds::{self, CONTROL_PLANE_LABEL, FAILURE_DOMAIN_LABEL, MachineSpec, VERSION};
+use crate::{clock, cloud_config, deprecated, ignition, network, ownership};
+use boot::Progress;
 use container::Act;
+use node::Identity;
 
 /// The container of a machine exists and runs.
 const CONTAINER_PROVISIONED: &str = "ContainerProvisioned";
 /// The bootstrap data was run in it.
 const BOOTSTRAP_SUCCEEDED: &str = "BootstrapExecSucceeded";
+/// Both, and the old reason of each failure.
+const CONDITIONS: [(&str, &str); 2] =
+    [(CONTAINER_PROVISIONED, "ContainerProvisioningFailed"), (BOOTSTRAP_SUCCEEDED, "BootstrapFailed")];
+/// What is said while nothing lasts long enough to be told.
+const UNDER_WAY: &str = "the bootstrap data is being run";
 /// From nothing to a running container it takes three; more means that somebody works against us.
-const MOST_ACTS: usize = 6;
+const MOST_ACTS: usize = 8;
 /// How long to wait for the engine to finish what it is doing.
 const ENGINE_BUSY: Duration = Duration::from_millis(500);
+/// Between two looks for what was asked for and not answered.
+const OWED: Duration = Duration::from_secs(5);
+/// How long something may last before it is told.
+const QUIET_SECONDS: u64 = 3;
+/// How long a bootstrap may take when the object does not say.
+const TIMEOUT_SECONDS: u64 = 300;
 
 /// What a pass is about.
 struct Subject<'a> {
@@ -36,7 +53,10 @@ struct Subject<'a> {
     cluster: String,
     /// Of the container, the host and the Node.
     name: String,
+    families: Families,
     configuration: Configuration,
+    /// How long the bootstrap may take, in seconds.
+    timeout: u64,
 }
 
 impl Subject<'_> {
@@ -51,26 +71,59 @@ impl Subject<'_> {
         self.object.pointer("/status/bootstrap/startedAt").is_some()
     }
 
+    /// Whether an API server runs in it.
+    fn is_control_plane(&self) -> bool {
+        object::label(&self.machine, CONTROL_PLANE_LABEL).is_some()
+    }
+
+    /// Kubernetes' version: of a pool's machine the one that it was made for, else the Machine's.
+    fn version(&self) -> &str {
+        object::annotation(self.object, VERSION).unwrap_or_else(|| object::text(&self.machine, "/spec/version"))
+    }
+
+    /// Where it pretends to be.
+    fn failure_domain(&self) -> &str {
+        let of_machine = object::text(&self.machine, "/spec/failureDomain");
+        let of_pool = object::annotation(self.object, FAILURE_DOMAIN_LABEL).unwrap_or_default();
+        if of_machine.is_empty() { of_pool } else { of_machine }
+    }
+
+    /// Whether the container is the one that the object's identity names.
+    fn names_it(&self) -> bool {
+        self.spec.provider_id == kinds::provider_id(&self.name)
+    }
+
     /// What its bootstrap data asks for.
     fn plan(&self, host: &dyn Host) -> Result<Plan, Problem> {
         let waiting = || Problem::waiting("WaitingForBootstrapData", "the bootstrap data is not there yet");
         let format = host.bootstrap_data("format").optional()?.unwrap_or_default();
-        if !format.is_empty() && format != b"cloud-config" {
-            let message = format!(
-                "bootstrap data of the format {} cannot be run in a container",
-                String::from_utf8_lossy(&format)
-            );
-            return Err(Problem::invalid("UnsupportedFormat", message));
-        }
         let data = host.bootstrap_data("value").optional()?.ok_or_else(waiting)?;
-        let config = cloud_config::parse(&data, &self.name)
-            .map_err(|error| Problem::invalid("BadBootstrapData", error.to_string()))?;
-        Ok(Plan::new(config, self.configuration.privileged))
+        let bad = |message: String| Problem::invalid("BadBootstrapData", message);
+        let privileged = self.configuration.privileged;
+        let recipe = match format.as_slice() {
+            b"" | b"cloud-config" => cloud_config::parse(&data, &self.name).map_err(|error| bad(error.to_string()))?,
+            b"ignition" => ignition::parse(&data, privileged).map_err(|error| bad(error.to_string()))?,
+            other => {
+                let message = format!(
+                    "bootstrap data of the format {} cannot be run in a container",
+                    String::from_utf8_lossy(other)
+                );
+                return Err(Problem::invalid("UnsupportedFormat", message));
+            }
+        };
+        Ok(Plan::new(recipe, privileged, self.spec.pre_load_images.len()))
     }
 }
 
 /// Brings the machine nearer to being a node.
 pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<MachineAnswer, Problem> {
+    let subject = subject(cx, object)?;
+    let result = provision_one(cx, &subject);
+    deprecated::conditions(cx, object, &CONDITIONS);
+    result
+}
+
+fn subject<'a>(cx: &Context<'_>, object: &'a Value) -> Result<Subject<'a>, Problem> {
     let machine = cx
         .related_one("machine")
         .ok_or_else(|| Problem::waiting("WaitingForMachine", "no Machine owns this object yet"))?;
@@ -78,45 +131,86 @@ pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<MachineAnswer, 
     if cluster.is_empty() {
         return Err(Problem::invalid("NoClusterName", "the Machine has no spec.clusterName"));
     }
-    let subject = Subject {
+    let spec: MachineSpec = object::spec(object)?;
+    let timeout = match spec.bootstrap_timeout.as_str() {
+        "" => TIMEOUT_SECONDS,
+        text => clock::duration(text).ok_or_else(|| {
+            let message = "spec.bootstrapTimeout is not a duration like 5m0s";
+            Problem::invalid("BadBootstrapTimeout", message)
+        })?,
+    };
+    Ok(Subject {
         object,
-        spec: object::spec(object)?,
+        spec,
         name: kinds::machine_name(&cluster, object::name(&machine))?,
         cluster,
+        families: cx.related_one("cluster").map_or(Ok(Families::default()), |cluster| Families::of(&cluster))?,
         configuration: Configuration::load(cx.host)?,
+        timeout,
         machine,
-    };
+    })
+}
+
+fn provision_one(cx: &mut Context<'_>, subject: &Subject<'_>) -> Result<MachineAnswer, Problem> {
     let engine = Engine::new(cx.host);
-    let container = match running_container(cx, &subject, &engine) {
+    let container = match running_container(cx, subject, &engine) {
         Ok(Some(container)) => container,
         Ok(None) => return Ok(MachineAnswer::default()),
         Err(problem) => {
-            cx.out.condition(CONTAINER_PROVISIONED, Some(false), reason(&problem), problem.message.clone());
+            cx.out.condition(CONTAINER_PROVISIONED, Some(false), reason(subject, &problem), problem.message.clone());
             return Err(problem);
         }
     };
     cx.out.condition(CONTAINER_PROVISIONED, Some(true), "Provisioned", "");
-    let mut answer = answer(&subject, &container);
-    if !subject.is_latched() {
-        // The hints stay until the machine is a node, so that a container that goes before is missed.
-        let plan = subject.plan(cx.host)?;
-        if !boot::advance(cx, &subject, &engine, &container, &plan)? {
-            return Ok(answer);
-        }
+    let mut answer = answer(subject, &container);
+    if !subject.is_latched() && !becomes_node(cx, subject, &engine, &container)? {
+        // The load balancer waits for the address of an API server, and nobody for that of another machine.
+        return Ok(if subject.is_control_plane() { answer } else { MachineAnswer::default() });
     }
     cx.out.condition(BOOTSTRAP_SUCCEEDED, Some(true), "Succeeded", "");
     if !subject.is_latched() {
-        node::identify(cx, &subject.name)?;
-        cx.out.status(serde_json::json!({"bootstrap": null}));
+        // The hints stay until the machine is a node, so that a container that goes before is missed.
+        cx.out.status(json!({"bootstrap": null}));
+    }
+    if is_balanced(cx, subject) {
+        cx.out.status(json!({"loadBalancerConfigured": true}));
     }
     answer.provisioned = true;
     answer.provider_id = Some(kinds::provider_id(&subject.name));
     Ok(answer)
 }
 
+/// Bootstraps the container and gives its Node its identity. True when both are done.
+fn becomes_node(
+    cx: &mut Context<'_>,
+    subject: &Subject<'_>,
+    engine: &Engine<'_>,
+    container: &Container,
+) -> Result<bool, Problem> {
+    let plan = subject.plan(cx.host)?;
+    let Progress::Done(ended) = boot::advance(cx, subject, engine, container, &plan)? else { return Ok(false) };
+    match node::identify(cx, &subject.name, container)? {
+        Identity::Known => Ok(true),
+        Identity::Waiting(message) => {
+            let now = cx.host.now_ms() / 1_000;
+            if let Some(left) =
+                ended.and_then(|ended| (ended + QUIET_SECONDS).checked_sub(now)).filter(|left| *left > 0)
+            {
+                cx.out.condition(BOOTSTRAP_SUCCEEDED, Some(false), "NotSucceeded", UNDER_WAY);
+                cx.out.wake_after(Duration::from_secs(left));
+                return Ok(false);
+            }
+            cx.out.condition(BOOTSTRAP_SUCCEEDED, Some(true), "Succeeded", "");
+            Err(Problem::waiting("WaitingForNode", message))
+        }
+    }
+}
+
 /// Upstream has one word for every reason why there is no container, except for waiting.
-fn reason(problem: &Problem) -> &'static str {
-    if problem.reason == "WaitingForBootstrapData" { "WaitingForBootstrapData" } else { "NotProvisioned" }
+fn reason(subject: &Subject<'_>, problem: &Problem) -> &'static str {
+    let waits = problem.reason == "WaitingForBootstrapData";
+    let usual = if waits { "WaitingForBootstrapData" } else { "NotProvisioned" };
+    ownership::reason(subject.object, CONTAINER_PROVISIONED, problem, usual)
 }
 
 /// The container, made and started if need be; none while the engine is busy with it.
@@ -132,22 +226,25 @@ fn running_container(
                 let plan = subject.plan(cx.host)?;
                 container::create(cx, subject, engine, &plan)?;
             }
-            Act::Start(id) => engine.start(&id)?,
+            Act::Start(id) => match engine.start(&id) {
+                // The network may have gone with another cluster's load balancer.
+                Err(error) if error.is_not_found() => {
+                    network::ensure(engine, &subject.configuration.network, &subject.families)?;
+                }
+                other => other?,
+            },
             Act::Restart { id, exit_code } => {
                 let log = engine.logs(&id, 10).unwrap_or_else(|error| error.to_string());
                 engine.start(&id)?;
+                let log = crate::bootstrap::last_lines(&log);
                 let message =
                     format!("the container ended with code {exit_code} and was started again; its last lines: {log}");
                 return Err(Problem::transient("ContainerExited", message));
             }
             Act::Use => return Ok(found),
             Act::Wait(state) => {
-                cx.out.condition(
-                    CONTAINER_PROVISIONED,
-                    Some(false),
-                    "NotProvisioned",
-                    format!("the container is {state}"),
-                );
+                let message = format!("the container is {state}");
+                cx.out.condition(CONTAINER_PROVISIONED, Some(false), "NotProvisioned", message);
                 cx.out.wake_after(ENGINE_BUSY);
                 return Ok(None);
             }
@@ -161,9 +258,8 @@ fn running_container(
 }
 
 fn answer(subject: &Subject<'_>, container: &Container) -> MachineAnswer {
-    let network = &subject.configuration.network;
     let mut addresses = vec![Address { kind: AddressKind::Hostname, value: subject.name.clone() }];
-    for ip in container.ipv4(network).into_iter().chain(container.ipv6(network)) {
+    for ip in subject.families.addresses(container, &subject.configuration.network) {
         addresses.push(Address { kind: AddressKind::InternalIp, value: ip.to_owned() });
         addresses.push(Address { kind: AddressKind::ExternalIp, value: ip.to_owned() });
     }
@@ -174,9 +270,35 @@ fn answer(subject: &Subject<'_>, container: &Container) -> MachineAnswer {
     MachineAnswer { addresses, failure_domain: failure_domain.map(str::to_owned), ..MachineAnswer::default() }
 }
 
+/// Whether the cluster's load balancer is newly known to have the machine behind it.
+fn is_balanced(cx: &Context<'_>, subject: &Subject<'_>) -> bool {
+    let known = subject.object.pointer("/status/loadBalancerConfigured").and_then(Value::as_bool);
+    if !subject.is_control_plane() || known == Some(true) {
+        return false;
+    }
+    let cluster = cx.related_one("infrastructure-cluster").unwrap_or_default();
+    let backends = cluster.pointer("/status/loadBalancer/backends").and_then(Value::as_array);
+    backends.is_some_and(|names| names.iter().any(|name| name.as_str() == Some(&subject.name)))
+}
+
 /// Removes whatever was made for the machine, finished or not.
 pub fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
-    cx.out.condition(CONTAINER_PROVISIONED, Some(false), "Deleting", "");
-    let spec: MachineSpec = object::spec(object)?;
-    container::remove(cx, &Engine::new(cx.host), object::uid(object), &spec.provider_id)
+    let gone = remove(cx, object);
+    // Until it is sure that nothing more comes, the reason for doubt must stay.
+    let owed = ownership::is_owed(cx, object, CONTAINER_PROVISIONED);
+    let reason = if owed { ownership::UNANSWERED } else { "Deleting" };
+    cx.out.condition(CONTAINER_PROVISIONED, Some(false), reason, "");
+    deprecated::conditions(cx, object, &CONDITIONS);
+    if !gone? || owed {
+        cx.out.wake_after(if owed { OWED } else { ENGINE_BUSY });
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// Removes every container that carries the object's uid; or the one that came with the object when it was moved. What the
+/// object says about itself proves nothing.
+fn remove(cx: &Context<'_>, object: &Value) -> Result<bool, Problem> {
+    let named = object::text(object, "/spec/providerID").strip_prefix("docker:////").unwrap_or_default();
+    Ok(ownership::remove(&Engine::new(cx.host), object, named, |_| true)?)
 }

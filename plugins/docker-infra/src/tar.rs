@@ -1,12 +1,11 @@
-//! Tar archives as the engine's archive calls speak them: a ustar writer, and a reader of small files.
-//!
-//! Written here because it is smaller in the component than a crate that knows file systems. Long names use GNU's
-//! extension in both directions; PAX records are skipped when reading, because nothing that is read here needs them.
+//! Tar archives as the engine's archive calls speak them.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read};
 
-const BLOCK: usize = 512;
-/// The largest number in the seven octal digits of an owner field.
+use ::tar::{Archive, Builder, EntryType, Header};
+
+/// The largest numeric owner that every reader understands.
 pub const MAX_ID: u32 = 0o7_777_777;
 
 /// What an entry is.
@@ -36,61 +35,47 @@ impl Attributes {
     }
 }
 
-/// Builds an archive.
-#[derive(Default)]
+/// Builds an archive in memory. What cannot be written is told at the end.
 pub struct Writer {
-    bytes: Vec<u8>,
+    builder: Builder<Vec<u8>>,
+    failed: Option<io::Error>,
+}
+
+impl Default for Writer {
+    fn default() -> Writer {
+        Writer { builder: Builder::new(Vec::new()), failed: None }
+    }
 }
 
 impl Writer {
     /// Adds a directory.
     pub fn directory(&mut self, path: &str, attributes: Attributes) {
-        self.entry(&format!("{}/", path.trim_end_matches('/')), b'5', attributes, &[]);
+        self.entry(&format!("{}/", path.trim_end_matches('/')), EntryType::Directory, attributes, &[]);
     }
 
     /// Adds a file.
     pub fn file(&mut self, path: &str, attributes: Attributes, content: &[u8]) {
-        self.entry(path, b'0', attributes, content);
+        self.entry(path, EntryType::Regular, attributes, content);
     }
 
     /// The archive with its end mark.
-    pub fn finish(mut self) -> Vec<u8> {
-        self.bytes.resize(self.bytes.len() + 2 * BLOCK, 0);
-        self.bytes
-    }
-
-    fn entry(&mut self, path: &str, kind: u8, attributes: Attributes, content: &[u8]) {
-        if path.len() > 100 {
-            let mut name = path.as_bytes().to_vec();
-            name.push(0);
-            self.block("././@LongLink", b'L', Attributes::root(0), &name);
+    pub fn finish(self) -> io::Result<Vec<u8>> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.builder.into_inner(),
         }
-        self.block(path, kind, attributes, content);
     }
 
-    fn block(&mut self, path: &str, kind: u8, attributes: Attributes, content: &[u8]) {
-        let mut header = [0_u8; BLOCK];
-        let mut put = |at: usize, bytes: &[u8]| {
-            for (slot, byte) in header.iter_mut().skip(at).zip(bytes) {
-                *slot = *byte;
-            }
-        };
-        put(0, path.as_bytes().get(..100).unwrap_or(path.as_bytes()));
-        put(100, format!("{:07o}\0", attributes.mode).as_bytes());
-        put(108, format!("{:07o}\0", attributes.uid).as_bytes());
-        put(116, format!("{:07o}\0", attributes.gid).as_bytes());
-        put(124, format!("{:011o}\0", content.len()).as_bytes());
-        put(136, b"00000000000\0");
-        put(148, b"        ");
-        put(156, &[kind]);
-        // GNU's magic, because of its long names.
-        put(257, b"ustar  \0");
-        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-        let text = format!("{sum:06o}\0 ");
-        header.iter_mut().skip(148).zip(text.as_bytes()).for_each(|(slot, byte)| *slot = *byte);
-        self.bytes.extend_from_slice(&header);
-        self.bytes.extend_from_slice(content);
-        self.bytes.resize(self.bytes.len().next_multiple_of(BLOCK), 0);
+    fn entry(&mut self, path: &str, kind: EntryType, attributes: Attributes, content: &[u8]) {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(attributes.mode);
+        header.set_uid(attributes.uid.into());
+        header.set_gid(attributes.gid.into());
+        header.set_mtime(0);
+        header.set_size(content.len() as u64);
+        let result = self.builder.append_data(&mut header, path, content);
+        self.failed = self.failed.take().or(result.err());
     }
 }
 
@@ -105,54 +90,23 @@ pub struct Entry {
     pub content: Vec<u8>,
 }
 
-/// Reads an archive; paths come without a slash at either end. None when it is not one.
-pub fn read(mut bytes: &[u8]) -> Option<BTreeMap<String, Entry>> {
+/// Reads an archive of files and directories; paths come without a slash at either end.
+pub fn read(bytes: &[u8]) -> io::Result<BTreeMap<String, Entry>> {
     let mut entries = BTreeMap::new();
-    let mut long_name = None;
-    while let Some((header, rest)) = bytes.split_at_checked(BLOCK) {
-        if header.iter().all(|byte| *byte == 0) {
-            return Some(entries);
-        }
-        if !is_header(header) {
-            return None;
-        }
-        let size = usize::try_from(number(header.get(124..136)?)?).ok()?;
-        let content = rest.get(..size)?;
-        bytes = rest.get(size.checked_next_multiple_of(BLOCK)?..).unwrap_or_default();
-        let kind = match header.get(156)? {
-            b'L' => {
-                long_name = Some(text(content));
-                continue;
-            }
-            b'0' | 0 => EntryKind::File,
-            b'5' => EntryKind::Directory,
+    for entry in Archive::new(bytes).entries()? {
+        let mut entry = entry?;
+        let kind = match entry.header().entry_type() {
+            EntryType::Regular => EntryKind::File,
+            EntryType::Directory => EntryKind::Directory,
             _ => continue,
         };
-        let short = || match text(header.get(345..500).unwrap_or_default()) {
-            prefix if prefix.is_empty() || header.get(257..263) != Some(b"ustar\0") => text(&header[..100]),
-            prefix => format!("{prefix}/{}", text(&header[..100])),
-        };
-        let path = long_name.take().unwrap_or_else(short);
-        let modified = number(header.get(136..148)?)?;
-        entries.insert(path.trim_matches('/').to_owned(), Entry { kind, modified, content: content.to_vec() });
+        let path = String::from_utf8_lossy(&entry.path_bytes()).trim_matches('/').to_owned();
+        let modified = entry.header().mtime()?;
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content)?;
+        entries.insert(path, Entry { kind, modified, content });
     }
-    bytes.is_empty().then_some(entries)
-}
-
-fn is_header(header: &[u8]) -> bool {
-    let checked = |(at, byte): (usize, &u8)| if (148..156).contains(&at) { 32 } else { u64::from(*byte) };
-    let sum: u64 = header.iter().enumerate().map(checked).sum();
-    header.get(148..156).and_then(number) == Some(sum)
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
-}
-
-fn number(field: &[u8]) -> Option<u64> {
-    let digits = text(field);
-    let digits = digits.trim();
-    if digits.is_empty() { Some(0) } else { u64::from_str_radix(digits, 8).ok() }
+    Ok(entries)
 }
 
 #[cfg(test)]
@@ -167,8 +121,8 @@ mod tests {
         writer.directory("capwasm", Attributes::root(0o755));
         writer.file("capwasm/a", Attributes { mode: 0o600, uid: 1000, gid: MAX_ID }, &[7; 513]);
         writer.file(&long, Attributes::root(0o644), b"x");
-        let archive = writer.finish();
-        assert_eq!(archive.len() % BLOCK, 0);
+        let archive = writer.finish().unwrap();
+        assert_eq!(archive.len() % 512, 0);
         let entries = read(&archive).unwrap();
         assert_eq!(entries["capwasm"].kind, EntryKind::Directory);
         assert_eq!(entries["capwasm/a"].content, [7; 513]);
@@ -178,17 +132,17 @@ mod tests {
     #[test]
     fn what_is_not_an_archive_is_refused_and_never_panics() {
         assert!(read(b"").unwrap().is_empty());
-        assert!(read(b"hello").is_none());
-        assert!(read(&[1; 2048]).is_none());
+        assert!(read(b"hello").is_err());
+        assert!(read(&[1; 2048]).is_err());
         let mut writer = Writer::default();
         writer.file("a", Attributes::root(0o644), &[1; 2000]);
-        let archive = writer.finish();
+        let archive = writer.finish().unwrap();
         for end in (1..archive.len()).step_by(37) {
             let _ = read(&archive[..end]);
         }
         let mut damaged = archive.clone();
         damaged[130] = b'9';
-        assert!(read(&damaged).is_none());
+        assert!(read(&damaged).is_err());
     }
 
     #[test]
@@ -205,7 +159,7 @@ mod tests {
             Ok(child) => child,
             Err(error) => panic!("this test needs tar: {error}"),
         };
-        std::io::Write::write_all(&mut child.stdin.take().unwrap(), &writer.finish()).unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), &writer.finish().unwrap()).unwrap();
         let output = child.wait_with_output().unwrap();
         let listing = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success());

@@ -3,7 +3,10 @@
 
 mod cluster;
 mod fake_engine;
+mod leaks;
 mod machine;
+mod pool;
+mod schema;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,7 +29,11 @@ struct World {
 
 impl World {
     fn new(host: TestHost, object: Value) -> World {
-        let engine = Rc::new(RefCell::new(FakeEngine::default()));
+        World::behind(host, object, Rc::new(RefCell::new(FakeEngine::default())))
+    }
+
+    /// In front of an engine that others use as well.
+    fn behind(host: TestHost, object: Value, engine: Rc<RefCell<FakeEngine>>) -> World {
         let behind = Rc::clone(&engine);
         let host = host.http(move |request| behind.borrow_mut().handle(request));
         World { engine, host, object }

@@ -1,6 +1,8 @@
 //! The YAML document itself, and its template header.
 
+use super::accounts;
 use super::yaml::{self, Yaml};
+use crate::recipe::{Group, User, quote};
 
 /// A cloud-config in its own words.
 #[derive(Debug, Default)]
@@ -8,6 +10,8 @@ pub struct Document {
     pub write_files: Vec<WriteFile>,
     pub boot_commands: Vec<String>,
     pub commands: Vec<String>,
+    pub groups: Vec<Group>,
+    pub users: Vec<User>,
     pub ignored: Vec<String>,
 }
 
@@ -34,6 +38,17 @@ impl Document {
                 }
                 "bootcmd" => document.boot_commands = commands(value, "bootcmd")?,
                 "runcmd" => document.commands = commands(value, "runcmd")?,
+                "groups" => {
+                    let (groups, members) = accounts::groups(value)?;
+                    document.groups = groups;
+                    document.users.extend(members);
+                }
+                "users" => {
+                    let (users, ignored) = accounts::users(value)?;
+                    document.users.splice(0..0, users);
+                    document.ignored.extend(ignored);
+                }
+                // Disks, mounts and the clock of a container are the engine's.
                 _ => document.ignored.push(module.chars().take(80).collect()),
             }
         }
@@ -41,7 +56,8 @@ impl Document {
     }
 }
 
-fn map(value: Option<Yaml>, what: &str) -> Result<Vec<(String, Yaml)>, String> {
+/// A mapping, or nothing.
+pub fn map(value: Option<Yaml>, what: &str) -> Result<Vec<(String, Yaml)>, String> {
     match value {
         Some(Yaml::Map(fields)) => Ok(fields),
         Some(value) if !value.is_null() => Err(format!("{what} is not a mapping")),
@@ -49,7 +65,8 @@ fn map(value: Option<Yaml>, what: &str) -> Result<Vec<(String, Yaml)>, String> {
     }
 }
 
-fn list(value: Yaml, what: &str) -> Result<Vec<Yaml>, String> {
+/// A list, or nothing.
+pub fn list(value: Yaml, what: &str) -> Result<Vec<Yaml>, String> {
     match value {
         Yaml::List(items) => Ok(items),
         value if value.is_null() => Ok(Vec::new()),
@@ -105,16 +122,6 @@ fn command(entry: Yaml, module: &str) -> Result<String, String> {
     }
 }
 
-/// A word that the shell takes as it is.
-pub fn quote(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
 /// Replaces the machine's name in documents that ask to be a template; what else they use is told.
 pub fn resolve_template(text: &str, machine: &str) -> (String, Vec<String>) {
     let is_template = text.lines().next().is_some_and(|line| line.replace(' ', "").starts_with("##template:jinja"));
@@ -134,12 +141,17 @@ pub fn resolve_template(text: &str, machine: &str) -> (String, Vec<String>) {
             out.push_str(machine);
         } else {
             out.push_str(&format!("{{{{{expression}}}}}"));
-            unknown.push(format!("{{{{{}}}}}", expression.chars().take(80).collect::<String>()));
+            unknown.push(if is_name(expression) { format!("{{{{{expression}}}}}") } else { "{{…}}".to_owned() });
         }
         rest = after;
     }
     out.push_str(rest);
     (out, unknown)
+}
+
+/// Anything longer may be a part of a file that nobody else is to see.
+fn is_name(expression: &str) -> bool {
+    expression.len() <= 80 && expression.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" ._-".contains(&byte))
 }
 
 fn is_machine_name(expression: &str) -> bool {

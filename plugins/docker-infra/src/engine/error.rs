@@ -37,10 +37,37 @@ pub enum EngineError {
     NotAnArchive {
         /// What was tried.
         act: String,
+        /// What is wrong with it.
+        #[source]
+        source: std::io::Error,
+    },
+    /// What should be sent cannot be an archive.
+    #[error("unable to {act}: it does not go into an archive: {source}")]
+    Unwritable {
+        /// What was tried.
+        act: String,
+        /// What is wrong with it.
+        source: std::io::Error,
     },
 }
 
 impl EngineError {
+    /// Whether the engine may have done, or may still do, what it was asked.
+    pub fn is_unanswered(&self) -> bool {
+        match self {
+            EngineError::Unreachable { refused, .. } => refused.refusal != Refusal::Denied,
+            // Not the engine's own words, but those of somebody before it.
+            EngineError::Rejected { status, .. } => (502..=504).contains(status),
+            EngineError::Garbled { .. } | EngineError::NotAnArchive { .. } => true,
+            EngineError::Unwritable { .. } => false,
+        }
+    }
+
+    /// Whether the engine does not know what the request was about.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, EngineError::Rejected { status: 404, .. })
+    }
+
     /// From a response; its body is `{"message": …}` when it comes from the engine itself.
     pub fn rejected(act: String, response: &HttpResponse) -> EngineError {
         let told = serde_json::from_slice::<serde_json::Value>(&response.body).ok();
@@ -66,6 +93,7 @@ impl From<EngineError> for Problem {
             EngineError::Garbled { .. } | EngineError::NotAnArchive { .. } => {
                 Problem::transient("EngineGarbled", message)
             }
+            EngineError::Unwritable { .. } => Problem::invalid("BadBootstrapData", message),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! The container of a machine: what to do about it, how it is made, how it goes.
 
 use capwasm_sdk::{Context, Problem, object};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{ENGINE_BUSY, Subject};
+use super::Subject;
 use crate::bootstrap::Plan;
 use crate::engine::{Container, Creation, Engine};
-use crate::kinds::{
-    CLUSTER_LABEL, CONTROL_PLANE_LABEL, FAILURE_DOMAIN_LABEL, MachineSpec, ROLE_LABEL, UID_LABEL, provider_id,
-};
+use crate::haproxy::PORT;
+use crate::kinds::{CLUSTER_LABEL, FAILURE_DOMAIN_LABEL, ROLE_LABEL, SIMULATE};
+use crate::{ownership, ports};
 
 /// What to do about a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub fn decide(subject: &Subject<'_>, found: Option<&Container>) -> Act {
             Act::Create
         };
     };
-    if !is_ours(container, object::uid(subject.object), name, &subject.spec) {
+    if !ownership::is_ours(container, subject.object, subject.names_it()) {
         let message = format!("a container named {name} exists that was not made for this DockerMachine; remove it");
         return Act::Refuse(Problem::terminal("ContainerNameTaken", message));
     }
@@ -57,19 +57,12 @@ pub fn decide(subject: &Subject<'_>, found: Option<&Container>) -> Act {
     }
 }
 
-/// By uid; or, where the object got another uid by a move, because its identity names this container.
-fn is_ours(container: &Container, uid: &str, name: &str, spec: &MachineSpec) -> bool {
-    match container.label(UID_LABEL) {
-        Some(made_for) => made_for == uid || spec.provider_id == provider_id(name),
-        None => false,
-    }
-}
-
 /// Makes the container. Whoever was quicker is looked at by the caller.
 pub fn create(cx: &mut Context<'_>, subject: &Subject<'_>, engine: &Engine<'_>, plan: &Plan) -> Result<(), Problem> {
     let image = image(subject)?;
     engine.ensure_image(&image)?;
-    if engine.create(&subject.name, &body(subject, &image))? == Creation::NameTaken {
+    let made = engine.create(&subject.name, &body(subject, &image)).map_err(ownership::unanswered)?;
+    if made == Creation::NameTaken {
         return Ok(());
     }
     cx.out.event("ContainerCreated", format!("created container {} from {image}", subject.name));
@@ -77,10 +70,6 @@ pub fn create(cx: &mut Context<'_>, subject: &Subject<'_>, engine: &Engine<'_>, 
         let message =
             format!("these parts of the bootstrap data have no effect in a container: {}", plan.ignored.join(", "));
         cx.out.warning("BootstrapDataIgnored", message);
-    }
-    if !subject.spec.pre_load_images.is_empty() {
-        let images = subject.spec.pre_load_images.join(", ");
-        cx.out.warning("PreLoadImagesUnsupported", format!("not loaded, the machine will pull them itself: {images}"));
     }
     Ok(())
 }
@@ -90,7 +79,7 @@ fn image(subject: &Subject<'_>) -> Result<String, Problem> {
         return Ok(subject.spec.custom_image.clone());
     }
     let pattern = &subject.configuration.images.node;
-    let version = object::text(&subject.machine, "/spec/version");
+    let version = subject.version();
     if version.is_empty() && pattern.contains("{version}") {
         let message = "the Machine has no spec.version, and the DockerMachine no spec.customImage";
         return Err(Problem::invalid("NoVersion", message));
@@ -99,15 +88,18 @@ fn image(subject: &Subject<'_>) -> Result<String, Problem> {
 }
 
 fn body(subject: &Subject<'_>, image: &str) -> Value {
-    let is_control_plane = object::label(&subject.machine, CONTROL_PLANE_LABEL).is_some();
-    let mut labels = Map::new();
+    let mut labels = ownership::labels(subject.object);
+    let mut environment = vec!["KUBECONFIG=/etc/kubernetes/admin.conf".to_owned()];
     let mut label = |name: &str, value: &str| labels.insert(name.to_owned(), Value::from(value));
     label(CLUSTER_LABEL, &subject.cluster);
-    label(ROLE_LABEL, if is_control_plane { "control-plane" } else { "worker" });
-    label(UID_LABEL, object::uid(subject.object));
-    let failure_domain = object::text(&subject.machine, "/spec/failureDomain");
-    if !failure_domain.is_empty() {
-        label(FAILURE_DOMAIN_LABEL, failure_domain);
+    label(ROLE_LABEL, if subject.is_control_plane() { "control-plane" } else { "worker" });
+    if !subject.failure_domain().is_empty() {
+        label(FAILURE_DOMAIN_LABEL, subject.failure_domain());
+    }
+    // Nothing but a simulated node reads either.
+    if let Some(faults) = object::annotation(subject.object, SIMULATE) {
+        label(SIMULATE, faults);
+        environment.push(format!("CAPWASM_SIMULATE={faults}"));
     }
     let network = &subject.configuration.network;
     let mut mounts: Vec<Value> = subject
@@ -120,7 +112,7 @@ fn body(subject: &Subject<'_>, image: &str) -> Value {
         "Hostname": subject.name,
         "Image": image,
         "Labels": labels,
-        "Env": ["KUBECONFIG=/etc/kubernetes/admin.conf"],
+        "Env": environment,
         "HostConfig": {
             "NetworkMode": network,
             // Once: a node that cannot even boot must not spin.
@@ -147,29 +139,15 @@ fn body(subject: &Subject<'_>, image: &str) -> Value {
         );
     }
     object::merge(&mut body, &json!({"HostConfig": {"Mounts": mounts}}));
+    if subject.is_control_plane() {
+        object::merge(&mut body, &ports::published(PORT, &subject.configuration.publish, &subject.families));
+    }
+    object::merge(&mut body, &ports::sysctls(&subject.families));
     body
 }
 
 fn bind(source: &str, target: &str, read_only: bool) -> Value {
     json!({"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only})
-}
-
-/// Removes every container that was made for the uid, and the one that the identity names. True when none is left.
-pub fn remove(cx: &mut Context<'_>, engine: &Engine<'_>, uid: &str, identity: &str) -> Result<bool, Problem> {
-    let mut ids = engine.containers_labelled(UID_LABEL, uid)?;
-    let name = identity.strip_prefix("docker:////").unwrap_or_default();
-    if ids.is_empty() && !name.is_empty() {
-        let moved = engine.container(name)?.filter(|container| container.label(UID_LABEL).is_some());
-        ids.extend(moved.map(|container| container.id));
-    }
-    let mut gone = true;
-    for id in ids {
-        gone &= engine.remove(&id)?;
-    }
-    if !gone {
-        cx.out.wake_after(ENGINE_BUSY);
-    }
-    Ok(gone)
 }
 
 #[cfg(test)]

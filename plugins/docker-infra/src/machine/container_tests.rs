@@ -1,12 +1,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 use super::*;
 use crate::config::Configuration;
-use crate::kinds::Mount;
+use crate::family::Families;
+use crate::kinds::{CONTROL_PLANE_LABEL, Mount, OBJECT_LABEL, UID_LABEL};
 use capwasm_sdk::Fault;
 
 fn container(state: &str, uid: &str) -> Container {
     serde_json::from_value(json!({
-        "Id": "id", "State": {"Status": state, "ExitCode": 3}, "Config": {"Labels": {UID_LABEL: uid}},
+        "Id": "id", "State": {"Status": state, "ExitCode": 3}, "Config": {"Labels": {UID_LABEL: uid, OBJECT_LABEL: "DockerMachine/ns/m"}},
     }))
     .unwrap()
 }
@@ -18,6 +19,8 @@ fn subject<'a>(object: &'a Value, machine: Value, privileged: bool) -> Subject<'
         machine,
         cluster: "quick".to_owned(),
         name: "quick-1".to_owned(),
+        families: Families::default(),
+        timeout: 300,
         configuration: Configuration { privileged, ..Configuration::default() },
     }
 }
@@ -27,7 +30,8 @@ fn the_next_act_follows_from_what_the_engine_shows() {
     let fresh = json!({"metadata": {"uid": "u"}});
     let begun = json!({"metadata": {"uid": "u"}, "status": {"bootstrap": {"startedAt": "x"}}});
     let provisioned = json!({"metadata": {"uid": "u"}, "status": {"initialization": {"provisioned": true}}});
-    let moved = json!({"metadata": {"uid": "new"}, "spec": {"providerID": "docker:////quick-1"}});
+    let moved = json!({"kind": "DockerMachine", "metadata": {"uid": "new", "namespace": "ns", "name": "m"}, "spec": {"providerID": "docker:////quick-1"}});
+    let claimed = json!({"kind": "DockerMachine", "metadata": {"uid": "new", "namespace": "other", "name": "m"}, "spec": {"providerID": "docker:////quick-1"}});
     let refused = |reason: &str| Err(reason.to_owned());
     let table = [
         ("none", &fresh, None, Ok(Act::Create)),
@@ -40,6 +44,12 @@ fn the_next_act_follows_from_what_the_engine_shows() {
         ("restarts by itself", &fresh, Some(container("restarting", "u")), Ok(Act::Wait("restarting".to_owned()))),
         ("paused", &fresh, Some(container("paused", "u")), refused("ContainerNotRunning")),
         ("another's", &fresh, Some(container("running", "v")), refused("ContainerNameTaken")),
+        (
+            "of the name that another object claims",
+            &claimed,
+            Some(container("running", "u")),
+            refused("ContainerNameTaken"),
+        ),
         ("moved with its object", &moved, Some(container("running", "u")), Ok(Act::Use)),
     ];
     for (what, object, found, expected) in table {
@@ -66,14 +76,37 @@ fn a_real_node_gets_what_systemd_needs_and_a_plain_one_does_not() {
     assert_eq!(real["Volumes"], json!({"/var": {}}));
     assert_eq!(
         real["Labels"],
-        json!({CLUSTER_LABEL: "quick", ROLE_LABEL: "control-plane", UID_LABEL: "u", FAILURE_DOMAIN_LABEL: "fd1"})
+        json!({CLUSTER_LABEL: "quick", ROLE_LABEL: "control-plane", UID_LABEL: "u", OBJECT_LABEL: "//", FAILURE_DOMAIN_LABEL: "fd1"})
     );
+    assert_eq!(real["HostConfig"]["PortBindings"]["6443/tcp"][0]["HostIp"], "127.0.0.1");
     let plain = body(&subject(&object, json!({}), false), "image");
-    for absent in ["/HostConfig/Privileged", "/HostConfig/Tmpfs", "/Volumes", "/Labels/capwasm.dev~1failure-domain"] {
+    for absent in [
+        "/HostConfig/PortBindings",
+        "/HostConfig/Privileged",
+        "/HostConfig/Tmpfs",
+        "/Volumes",
+        "/Labels/capwasm.dev~1failure-domain",
+    ] {
         assert_eq!(plain.pointer(absent), None, "{absent}");
     }
     assert_eq!(plain["Labels"][ROLE_LABEL], "worker");
     assert_eq!(plain["HostConfig"]["Mounts"], json!([]));
+}
+
+#[test]
+fn what_a_simulated_node_should_do_wrong_is_passed_on() {
+    let object = json!({"metadata": {"uid": "u", "annotations": {SIMULATE: "never-join"}}});
+    let body = body(&subject(&object, json!({}), false), "image");
+    assert_eq!(body["Labels"][SIMULATE], "never-join");
+    assert_eq!(body["Env"][1], "CAPWASM_SIMULATE=never-join");
+}
+
+#[test]
+fn a_pools_machine_is_of_the_version_and_in_the_domain_that_it_was_made_for() {
+    let object = json!({"metadata": {"uid": "u", "annotations": {crate::kinds::VERSION: "v1.35.0", FAILURE_DOMAIN_LABEL: "fd2"}}});
+    let subject = subject(&object, json!({"spec": {"version": "v1.36.0"}}), true);
+    assert_eq!(image(&subject).unwrap(), "kindest/node:v1.35.0");
+    assert_eq!(body(&subject, "image")["Labels"][FAILURE_DOMAIN_LABEL], "fd2");
 }
 
 #[test]

@@ -5,23 +5,27 @@ use serde_json::{Value, json};
 
 use crate::Docker;
 
-fn docker_cluster() -> Value {
+pub fn docker_cluster(name: &str, uid: &str) -> Value {
     json!({
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "DockerCluster",
-        "metadata": {"name": "quick", "namespace": "default", "uid": "u1"},
+        "metadata": {"name": name, "namespace": "default", "uid": uid},
         "spec": {"failureDomains": [{"name": "fd1", "controlPlane": true}, {"name": "fd4", "controlPlane": false}]},
     })
 }
 
-fn world() -> World {
-    World::new(TestHost::new().related("cluster", json!({"metadata": {"name": "quick"}})), docker_cluster())
+pub fn host(cluster: &str) -> TestHost {
+    TestHost::new().related("cluster", json!({"metadata": {"name": cluster}}))
 }
 
-fn pass(world: &mut World) -> Option<Result<ClusterAnswer, Problem>> {
+pub fn world() -> World {
+    World::new(host("quick"), docker_cluster("quick", "u1"))
+}
+
+pub fn pass(world: &mut World) -> Option<Result<ClusterAnswer, Problem>> {
     Some(world.pass(|host, object| provision_cluster::<Docker>(host, object))?.0)
 }
 
-fn settle(world: &mut World) -> ClusterAnswer {
+pub fn settle(world: &mut World) -> ClusterAnswer {
     for _ in 0..10 {
         if let Some(Ok(answer)) = pass(world)
             && answer.provisioned
@@ -56,11 +60,12 @@ fn a_cluster_gets_a_network_a_load_balancer_and_its_address_as_endpoint() {
         answer.failure_domains.iter().map(|domain| (domain.name.as_str(), domain.control_plane)).collect();
     assert_eq!(domains, [("fd1", true), ("fd4", false)]);
     assert!(object::is_true(&world.object, "LoadBalancerAvailable"));
-    assert!(world.engine.borrow().networks.contains("kind"));
+    assert!(world.engine.borrow().networks.contains_key("kind"));
     assert!(file(&world).contains("bind *:6443"));
-    assert_eq!(world.requests().len(), 11, "{:#?}", world.requests());
+    let requests = world.requests().len();
+    assert!(requests <= 17, "{:#?}", world.requests());
     settle(&mut world);
-    assert_eq!(world.requests().len(), 12, "a cluster that is as wanted costs one request");
+    assert_eq!(world.requests().len(), requests + 1, "a cluster that is as wanted costs one request");
 }
 
 #[test]
@@ -69,7 +74,7 @@ fn the_configuration_follows_the_control_plane_machines() {
     settle(&mut world);
     set_machines(&mut world, &[("quick-a", "172.18.0.5"), ("quick-b", "172.18.0.6")]);
     settle(&mut world);
-    assert!(file(&world).contains("server quick-a 172.18.0.5:6443 check"), "{}", file(&world));
+    assert!(file(&world).contains("server quick-a 172.18.0.5:6443 weight 100 check"), "{}", file(&world));
     assert_eq!(world.engine.borrow().containers["quick-lb"].signals, ["HUP"]);
     let requests = world.requests().len();
     set_machines(&mut world, &[("quick-b", "172.18.0.6"), ("quick-a", "172.18.0.5")]);
@@ -144,6 +149,9 @@ fn failure_domains_do_not_come_and_go_with_the_load_balancer() {
     let (answer, outcome) = world.pass(|host, object| provision_cluster::<Docker>(host, object)).unwrap();
     assert_eq!(answer.unwrap().failure_domains.len(), 2);
     assert!(outcome.wake_after.is_some());
+    let said =
+        object::condition(&world.object, "LoadBalancerAvailable").unwrap()["message"].as_str().unwrap().to_owned();
+    assert!(said.contains("last words"), "{said}");
     assert!(!object::is_true(&world.object, "LoadBalancerAvailable"));
 }
 
@@ -173,30 +181,104 @@ fn an_endpoint_given_from_outside_is_respected() {
 }
 
 #[test]
-fn a_lost_status_costs_a_look_and_no_reload() {
+fn after_a_lost_status_the_load_balancer_is_told_again() {
     let mut world = world();
     settle(&mut world);
     object::merge(&mut world.object, &json!({"status": null}));
     let requests = world.requests().len();
     settle(&mut world);
-    assert_eq!(world.requests().len(), requests + 3);
-    assert!(world.requests()[requests + 1].starts_with("GET /containers/c1/archive"));
-    assert!(world.engine.borrow().containers["quick-lb"].signals.is_empty());
+    assert_eq!(world.requests().len(), requests + 4);
+    assert_eq!(world.engine.borrow().containers["quick-lb"].signals, ["HUP"]);
+}
+
+#[test]
+fn a_machine_that_leaves_is_drained_before_it_goes() {
+    let mut world = world();
+    settle(&mut world);
+    set_machines(&mut world, &[("quick-a", "172.18.0.5"), ("quick-b", "172.18.0.6")]);
+    settle(&mut world);
+    let mut machines = capwasm_sdk::Host::related(&world.host, "machines");
+    object::merge(&mut machines[0], &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    world.host.set_related("machines", machines);
+    settle(&mut world);
+    assert!(file(&world).contains("server quick-a 172.18.0.5:6443 weight 0 check"), "{}", file(&world));
+    assert!(file(&world).contains("server quick-b 172.18.0.6:6443 weight 100 check"), "{}", file(&world));
+    assert_eq!(world.object["status"]["loadBalancer"]["backends"], json!(["quick-a", "quick-b"]));
+}
+
+#[test]
+fn a_cluster_of_ipv6_has_its_endpoint_and_backends_there() {
+    let ipv6 = json!({"metadata": {"name": "quick"}, "spec": {"clusterNetwork": {"services": {"cidrBlocks": ["fd00:1::/108", "10.0.0.0/16"]}}}});
+    let mut world = World::new(TestHost::new().related("cluster", ipv6.clone()), docker_cluster("quick", "u1"));
+    world.engine.borrow_mut().has_ipv6 = true;
+    let endpoint = settle(&mut world).endpoint.unwrap();
+    assert_eq!(endpoint.host, "fd00::2");
+    assert!(file(&world).contains("bind :::6443 v6only"));
+    let body = world.engine.borrow().containers["quick-lb"].body.clone();
+    assert_eq!(body["HostConfig"]["PortBindings"]["6443/tcp"][0]["HostIp"], "::1");
+    assert_eq!(body["HostConfig"]["Sysctls"]["net.ipv6.conf.all.disable_ipv6"], "0");
+    let mut without = World::new(TestHost::new().related("cluster", ipv6.clone()), docker_cluster("quick", "u1"));
+    without.engine.borrow_mut().networks.insert("kind".to_owned(), json!({}));
+    let problem = pass(&mut without).unwrap().unwrap_err();
+    assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Invalid, "NetworkWithoutIPv6"));
+    let mut unable = World::new(TestHost::new().related("cluster", ipv6), docker_cluster("quick", "u1"));
+    assert_eq!(pass(&mut unable).unwrap().unwrap_err().reason, "EngineRejected", "the engine has none to give");
+}
+
+#[test]
+fn a_template_of_the_clusters_own_is_waited_for_used_and_followed() {
+    let mut world = world();
+    let template = json!({"spec": {"controlPlaneEndpoint": {"port": 443}, "loadBalancer": {"customHAProxyConfigTemplateRef": {"name": "x"}}}});
+    object::merge(&mut world.object, &template);
+    let problem = pass(&mut world).unwrap().unwrap_err();
+    assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Waiting, "WaitingForTemplate"));
+    let put = |world: &World, text: &str| {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}, "data": {"value": text}});
+        world.host.put(capwasm_sdk::Place::Management, map);
+    };
+    put(&world, "one {{ .Nothing }}");
+    let problem = pass(&mut world).unwrap().unwrap_err();
+    assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Invalid, "BadTemplate"));
+    put(&world, "bind *:{{ .FrontendControlPlanePort }}\n");
+    assert_eq!(settle(&mut world).endpoint.unwrap().port, 443);
+    assert_eq!(file(&world), "bind *:443\n");
+    put(&world, "other\n");
+    settle(&mut world);
+    assert_eq!(file(&world), "other\n");
+    assert_eq!(world.engine.borrow().containers["quick-lb"].signals, ["HUP"]);
+}
+
+#[test]
+fn old_conditions_are_told_beside_the_new_ones() {
+    let mut world = world();
+    world.trouble(1, Trouble::Unreachable);
+    pass(&mut world);
+    let old = |world: &World, at: &str| {
+        world.object.pointer(&format!("/status/deprecated/v1beta1/conditions/{at}")).cloned().unwrap_or_default()
+    };
+    assert_eq!((old(&world, "0/type"), old(&world, "0/severity")), (json!("Ready"), json!("Warning")));
+    assert_eq!(old(&world, "1/reason"), "LoadBalancerProvisioningFailed");
+    settle(&mut world);
+    assert_eq!((old(&world, "0/status"), old(&world, "1/status")), (json!("True"), json!("True")));
+}
+
+#[test]
+fn a_load_balancer_whose_network_is_gone_gets_it_again() {
+    let mut world = world();
+    settle(&mut world);
+    world.engine.borrow_mut().containers.get_mut("quick-lb").unwrap().state = "exited";
+    world.engine.borrow_mut().networks.clear();
+    settle(&mut world);
+    assert!(world.engine.borrow().networks.contains_key("kind"));
 }
 
 #[test]
 fn what_this_provider_cannot_do_is_said() {
-    let mut custom = world();
-    object::merge(
-        &mut custom.object,
-        &json!({"spec": {"loadBalancer": {"customHAProxyConfigTemplateRef": {"name": "x"}}}}),
-    );
-    assert_eq!(pass(&mut custom).unwrap().unwrap_err().reason, "CustomTemplateUnsupported");
-    let mut orphan = World::new(TestHost::new(), docker_cluster());
+    let mut orphan = World::new(TestHost::new(), docker_cluster("quick", "u1"));
     assert_eq!(pass(&mut orphan).unwrap().unwrap_err().fault, Fault::Waiting);
     let mut mistyped = World::new(
         TestHost::new().configuration(json!({"image": 1})).related("cluster", json!({"metadata": {"name": "quick"}})),
-        docker_cluster(),
+        docker_cluster("quick", "u1"),
     );
     assert_eq!(pass(&mut mistyped).unwrap().unwrap_err().reason, "BadConfiguration");
 }

@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::tar;
 
+/// As the host limits it.
+const LARGEST_ANSWER: usize = 8 << 20;
+
 /// What happens instead of one request's true answer.
 #[derive(Clone, Debug)]
 pub enum Trouble {
@@ -16,6 +19,8 @@ pub enum Trouble {
     Answer(u16, &'static str),
     /// Not carried out; nobody answers.
     Unreachable,
+    /// Nobody answers; carried out at the next [`FakeEngine::arrive`].
+    Late,
 }
 
 pub struct FakeContainer {
@@ -39,7 +44,18 @@ struct FakeExec {
 pub struct FakeEngine {
     pub containers: BTreeMap<String, FakeContainer>,
     pub images: BTreeSet<String>,
-    pub networks: BTreeSet<String>,
+    /// What they were made from.
+    pub networks: BTreeMap<String, Value>,
+    pub volumes: BTreeSet<String>,
+    /// Whether its machine has IPv6.
+    pub has_ipv6: bool,
+    /// Archives of images; of others nothing can be had.
+    pub saved: BTreeMap<String, Result<Vec<u8>, Refused>>,
+    /// How much a step prints besides its command.
+    pub output: usize,
+    /// Bytes of the largest answer so far.
+    pub largest_answer: usize,
+    late: Vec<HttpRequest>,
     execs: BTreeMap<String, FakeExec>,
     serial: u32,
     /// `METHOD path` of every request.
@@ -63,6 +79,12 @@ pub struct FakeEngine {
 
 fn answer(status: u16, body: Value) -> Result<HttpResponse, Refused> {
     Ok(HttpResponse { status, headers: Vec::new(), body: body.to_string().into_bytes() })
+}
+
+/// What stands between the braces of a step's script.
+fn command(lines: &[&str]) -> String {
+    let end = lines.iter().position(|line| line.starts_with("} >/capwasm/log/")).unwrap();
+    lines[2..end].join("\n")
 }
 
 fn decode(text: &str) -> String {
@@ -96,19 +118,49 @@ impl FakeEngine {
             None => false,
         };
         if !due {
-            return self.serve(request, path);
+            let answer = self.serve(request, path)?;
+            if answer.body.len() > LARGEST_ANSWER {
+                return Err(Refused::new(Refusal::Limit, "TooLarge", "the response is larger than it may be"));
+            }
+            self.largest_answer = self.largest_answer.max(answer.body.len());
+            return Ok(answer);
         }
         match self.trouble.take().unwrap().1 {
             Trouble::Answer(status, body) => {
                 Ok(HttpResponse { status, headers: Vec::new(), body: body.as_bytes().to_vec() })
             }
             Trouble::Unreachable => lost(),
+            Trouble::Late => {
+                self.late.push(request.clone());
+                lost()
+            }
             Trouble::Crash => {
                 let _lost = self.serve(request, path);
                 self.crashed = true;
                 lost()
             }
         }
+    }
+
+    /// What was late is carried out.
+    pub fn arrive(&mut self) {
+        for request in std::mem::take(&mut self.late) {
+            let path = request.url.strip_prefix("http://docker.endpoint/v1.41").unwrap().to_owned();
+            let _nobody_listens = self.serve(&request, &path);
+        }
+    }
+
+    /// What an engine keeps for somebody.
+    pub fn resources(&self) -> Vec<String> {
+        let named = |what: &str, names: Vec<&String>| -> Vec<String> {
+            names.into_iter().map(|name| format!("{what} {name}")).collect()
+        };
+        [
+            named("container", self.containers.keys().collect()),
+            named("network", self.networks.keys().collect()),
+            named("volume", self.volumes.iter().collect()),
+        ]
+        .concat()
     }
 
     /// The caller lives again.
@@ -129,16 +181,29 @@ impl FakeEngine {
             let (container, script) = (exec.container.clone(), exec.script.clone());
             let lines: Vec<&str> = script.lines().collect();
             let number = lines[0].strip_prefix("mkdir /capwasm/steps/").unwrap().split('.').next().unwrap().to_owned();
-            let command = lines[2..lines.len() - 2].join("\n");
+            let command = command(&lines);
             if self.hangs.is_some_and(|hangs| command.contains(hangs)) {
                 continue;
             }
             exec.running = false;
             let code = self.run(&container, &command);
             let files = &mut self.containers.get_mut(&container).unwrap().files;
-            files.insert(format!("capwasm/steps/{number}.log"), format!("output of {command}\n").into_bytes());
+            files.insert(
+                format!("capwasm/log/{number}"),
+                format!("{}output of {command}\n", "x".repeat(self.output)).into_bytes(),
+            );
             files.insert(format!("capwasm/steps/{number}.exit"), format!("{code}\n").into_bytes());
         }
+    }
+
+    /// A person opens a shell in a container, and leaves it open.
+    pub fn open_shell(&mut self, container: &str) {
+        let script = "mkdir /capwasm/steps/99.started || exit 0\n{\nbash\n} >/capwasm/log/99 2>&1\n".to_owned();
+        self.hangs = Some("bash");
+        self.execs.insert(
+            "shell".to_owned(),
+            FakeExec { container: container.to_owned(), script, running: true, slow: false },
+        );
     }
 
     /// Processes end without a trace, as when memory runs out.
@@ -188,16 +253,43 @@ impl FakeEngine {
                 self.images.insert(format!("{}:{}", query["fromImage"], query["tag"]));
                 answer(200, json!({"status": "Downloaded"}))
             }
-            ("GET", ["networks", name]) => match self.networks.contains(*name) {
-                true => answer(200, json!({"Id": "n", "Name": name})),
-                false => answer(404, json!({"message": "no such network"})),
+            ("GET", ["images", name @ .., "get"]) => match self.saved.get(&name.join("/")) {
+                Some(Ok(archive)) => Ok(HttpResponse { status: 200, headers: Vec::new(), body: archive.clone() }),
+                Some(Err(refused)) => Err(refused.clone()),
+                None => answer(404, json!({"message": "page not found"})),
             },
+            ("GET", ["networks", name]) => match self.networks.get(*name) {
+                Some(made) => {
+                    let within: BTreeMap<&str, Value> = self.running_in(name).map(|id| (id, json!({}))).collect();
+                    let ipv6 = made["EnableIPv6"] == true;
+                    answer(
+                        200,
+                        json!({"Id": "n", "Name": name, "Labels": made["Labels"], "EnableIPv6": ipv6, "Containers": within}),
+                    )
+                }
+                None => answer(404, json!({"message": "no such network"})),
+            },
+            ("DELETE", ["networks", name]) => {
+                match (self.networks.contains_key(*name), self.running_in(name).count()) {
+                    (false, _) => answer(404, json!({"message": "no such network"})),
+                    (true, 0) => {
+                        self.networks.remove(*name);
+                        answer(204, json!({}))
+                    }
+                    (true, _) => answer(403, json!({"message": "has active endpoints"})),
+                }
+            }
             ("POST", ["networks", "create"]) => {
                 let body: Value = serde_json::from_slice(&request.body).unwrap();
-                match self.networks.insert(body["Name"].as_str().unwrap().to_owned()) {
-                    true => answer(201, json!({"Id": "n"})),
-                    false => answer(409, json!({"message": "exists"})),
+                let name = body["Name"].as_str().unwrap().to_owned();
+                if self.networks.contains_key(&name) {
+                    return answer(409, json!({"message": "exists"}));
                 }
+                if body["EnableIPv6"] == true && !self.has_ipv6 {
+                    return answer(400, json!({"message": "IPv6 is not there"}));
+                }
+                self.networks.insert(name, body);
+                answer(201, json!({"Id": "n"}))
             }
             ("POST", ["containers", "create"]) => self.create(&query["name"], &request.body),
             ("GET", ["containers", "json"]) => {
@@ -222,6 +314,13 @@ impl FakeEngine {
         }
     }
 
+    /// Ids of the running containers of a network.
+    fn running_in<'a>(&'a self, network: &'a str) -> impl Iterator<Item = &'a str> {
+        let within =
+            move |one: &&FakeContainer| one.state == "running" && one.body["HostConfig"]["NetworkMode"] == network;
+        self.containers.values().filter(within).map(|one| one.id.as_str())
+    }
+
     fn create(&mut self, name: &str, body: &[u8]) -> Result<HttpResponse, Refused> {
         let body: Value = serde_json::from_slice(body).unwrap();
         if self.containers.contains_key(name) {
@@ -241,6 +340,8 @@ impl FakeEngine {
             signals: Vec::new(),
         };
         let id = container.id.clone();
+        let volumes = container.body["Volumes"].as_object();
+        self.volumes.extend(volumes.into_iter().flatten().map(|(path, _)| format!("{id}{path}")));
         self.containers.insert(name.to_owned(), container);
         answer(201, json!({"Id": id, "Warnings": []}))
     }
@@ -258,7 +359,7 @@ impl FakeEngine {
             if container.directories.insert(marker.to_owned()) {
                 let lines: Vec<&str> = exec.script.lines().collect();
                 assert_eq!((lines[1], lines.len() >= 5), ("{", true), "{}", exec.script);
-                self.ran.push(lines[2..lines.len() - 2].join("\n"));
+                self.ran.push(command(&lines));
                 exec.running = true;
             }
         } else {
@@ -283,27 +384,37 @@ impl FakeEngine {
     ) -> Result<HttpResponse, Refused> {
         if method == "DELETE" {
             assert_eq!((query["force"].as_str(), query["v"].as_str()), ("1", "1"));
-            self.containers.remove(name);
+            let id = self.containers.remove(name).unwrap().id;
+            self.volumes.retain(|volume| !volume.starts_with(&format!("{id}/")));
             return answer(204, json!({}));
         }
-        let known = self.execs.iter().filter(|(_, exec)| exec.container == name).map(|(id, _)| id.clone());
+        let known =
+            self.execs.iter().filter(|(_, exec)| exec.running && exec.container == name).map(|(id, _)| id.clone());
         let exec_ids: Vec<String> = known.collect();
         let container = self.containers.get_mut(name).unwrap();
+        let network = container.body["HostConfig"]["NetworkMode"].as_str().unwrap();
+        let made = self.networks.get(network);
         match (method, rest) {
             ("GET", ["json"]) => {
                 let ip = if container.state == "running" { container.ip.as_str() } else { "" };
+                let has_ipv6 = !ip.is_empty() && made.is_some_and(|made| made["EnableIPv6"] == true);
+                let ipv6 = if has_ipv6 { ip.replace("172.18.0.", "fd00::") } else { String::new() };
                 answer(
                     200,
                     json!({
                         "Id": container.id,
+                        "Created": "2023-11-14T00:00:00.1Z",
                         "ExecIDs": exec_ids,
                         "State": {"Status": container.state, "ExitCode": 137, "StartedAt": "2023-11-14T00:00:00.5Z"},
                         "Config": {"Labels": container.body["Labels"]},
-                        "NetworkSettings": {"Networks": {"kind": {"IPAddress": ip, "GlobalIPv6Address": ""}}},
+                        "NetworkSettings": {"Networks": {network: {"IPAddress": ip, "GlobalIPv6Address": ipv6}}},
                     }),
                 )
             }
             ("POST", ["start"]) => {
+                if made.is_none() {
+                    return answer(404, json!({"message": format!("network {network} not found")}));
+                }
                 let status = if container.state == "running" { 304 } else { 204 };
                 container.state = "running";
                 answer(status, json!({}))
@@ -340,7 +451,7 @@ impl FakeEngine {
                     any = true;
                 }
                 match any {
-                    true => Ok(HttpResponse { status: 200, headers: Vec::new(), body: writer.finish() }),
+                    true => Ok(HttpResponse { status: 200, headers: Vec::new(), body: writer.finish().unwrap() }),
                     false => answer(404, json!({"message": "Could not find the file"})),
                 }
             }

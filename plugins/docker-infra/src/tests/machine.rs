@@ -1,6 +1,6 @@
 use super::{MOST_PASSES, Trouble, World, troubles};
 use capwasm_sdk::test::{TestHost, deprovision_machine, provision_machine};
-use capwasm_sdk::{AddressKind, Fault, MachineAnswer, ObjectRef, Place, Problem, object};
+use capwasm_sdk::{AddressKind, Fault, MachineAnswer, ObjectRef, Place, Problem, Refusal, Refused, object};
 use serde_json::{Value, json};
 
 use crate::Docker;
@@ -25,12 +25,23 @@ fn host(privileged: bool) -> TestHost {
     TestHost::new().configuration(json!({"privileged": privileged})).related("machine", machine)
 }
 
+/// In the network that the cluster's load balancer needs as well.
+fn in_network(host: TestHost) -> World {
+    let world = World::new(host, docker_machine());
+    world.engine.borrow_mut().networks.insert("kind".to_owned(), json!({}));
+    world
+}
+
+pub fn world_of(privileged: bool) -> World {
+    in_network(host(privileged).bootstrap_data("value", DATA))
+}
+
 fn world() -> World {
-    World::new(host(false).bootstrap_data("value", DATA), docker_machine())
+    world_of(false)
 }
 
 /// One pass and the host's write-back of its answer; none when the caller crashed.
-fn pass(world: &mut World) -> Option<Result<MachineAnswer, Problem>> {
+pub fn pass(world: &mut World) -> Option<Result<MachineAnswer, Problem>> {
     let (result, _) = world.pass(|host, object| provision_machine::<Docker>(host, object))?;
     if let Ok(answer) = &result
         && answer.provisioned
@@ -95,6 +106,35 @@ fn the_address_is_told_as_soon_as_the_container_runs() {
     assert!(first.addresses.iter().any(|address| address.value == "172.18.0.2"));
 }
 
+#[test]
+fn a_shell_that_a_person_leaves_open_delays_the_bootstrap_and_does_not_stop_it() {
+    let mut world = world();
+    pass(&mut world);
+    let begun = world.engine.borrow().ran.len();
+    world.engine.borrow_mut().open_shell("quick-cp-1");
+    pass(&mut world);
+    assert_eq!(world.engine.borrow().ran.len(), begun, "it may be the next step's");
+    world.host.set_now_ms(1_700_000_000_000 + 6_000);
+    settle(&mut world);
+    assert_provisioned_once(&world, "a shell is open");
+}
+
+#[test]
+fn bootstrap_data_that_changes_on_the_way_mixes_no_steps() {
+    let mut world = world();
+    pass(&mut world);
+    pass(&mut world);
+    let ran = world.engine.borrow().ran.clone();
+    let changed = DATA.replace("- echo before\n", "- echo new\n- echo before\n");
+    world.host = std::mem::take(&mut world.host).bootstrap_data("value", changed.as_str());
+    let problem = pass(&mut world).unwrap().unwrap_err();
+    assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Terminal, "BootstrapDataChanged"));
+    assert_eq!(world.engine.borrow().ran, ran);
+    world.host = std::mem::take(&mut world.host).bootstrap_data("value", DATA);
+    settle(&mut world);
+    assert_provisioned_once(&world, "it is what it was");
+}
+
 /// C10, for machines: a crash after each external call and a rerun yield one set of resources.
 #[test]
 fn a_crash_after_any_request_leads_to_one_container_and_no_command_twice() {
@@ -130,14 +170,15 @@ fn no_answer_of_the_engine_does_more_than_delay() {
         for at in 1..24 {
             let mut world = world();
             world.trouble(at, trouble.clone());
-            // That there is no container is believed for as long as it is said.
+            // That there is no container, or no process, is believed for as long as it is said.
             let is_lie = matches!(trouble, Trouble::Answer(404, _));
             let mut problems = 0;
             for _ in 0..MOST_PASSES {
                 match pass(&mut world).unwrap() {
                     Ok(answer) if answer.provisioned => break,
                     Ok(_) => {}
-                    Err(problem) if is_lie && problem.reason == "ContainerLost" => {}
+                    Err(problem)
+                        if is_lie && ["ContainerLost", "BootstrapInterrupted"].contains(&problem.reason.as_str()) => {}
                     Err(problem) => {
                         assert!(
                             matches!(problem.fault, Fault::Transient | Fault::Waiting),
@@ -168,7 +209,7 @@ fn a_lost_status_is_rebuilt() {
 
 #[test]
 fn a_real_node_is_asked_whether_it_has_booted_before_anything_runs() {
-    let mut world = World::new(host(true).bootstrap_data("value", DATA), docker_machine());
+    let mut world = in_network(host(true).bootstrap_data("value", DATA));
     world.engine.borrow_mut().boots_after = 3;
     for _ in 0..3 {
         assert!(!pass(&mut world).unwrap().unwrap().provisioned);
@@ -185,7 +226,7 @@ fn a_real_node_is_asked_whether_it_has_booted_before_anything_runs() {
 /// R4a: no data Secret, no server.
 #[test]
 fn nothing_is_made_without_bootstrap_data() {
-    let mut world = World::new(host(false), docker_machine());
+    let mut world = in_network(host(false));
     let problem = pass(&mut world).unwrap().unwrap_err();
     assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Waiting, "WaitingForBootstrapData"));
     assert_eq!(world.requests(), ["GET /containers/quick-cp-1/json"]);
@@ -199,7 +240,7 @@ fn nothing_is_made_from_bootstrap_data_that_makes_no_sense() {
         ("traversal", host(false).bootstrap_data("value", "write_files: [{path: /../x}]")),
         ("ignition", host(false).bootstrap_data("value", "{}").bootstrap_data("format", "ignition")),
     ] {
-        let mut world = World::new(host, docker_machine());
+        let mut world = in_network(host);
         assert_eq!(pass(&mut world).unwrap().unwrap_err().fault, Fault::Invalid, "{what}");
         assert!(world.engine.borrow().containers.is_empty(), "{what}");
     }
@@ -369,15 +410,106 @@ fn a_machine_waits_for_its_node_while_the_cluster_cannot_be_reached() {
 
 #[test]
 fn what_has_no_effect_is_told_once() {
-    let data = DATA.replace("#cloud-config", "#cloud-config\nusers: [{name: a}]\nntp: {}");
-    let mut world = World::new(host(false).bootstrap_data("value", data), docker_machine());
-    object::merge(&mut world.object, &json!({"spec": {"preLoadImages": ["a:1"]}}));
+    let data = DATA.replace("#cloud-config", "#cloud-config\nmounts: [[a, b]]\nntp: {}");
+    let mut world = in_network(host(false).bootstrap_data("value", data));
     let mut warnings = Vec::new();
     for _ in 0..10 {
         let (_, outcome) = world.pass(|host, object| provision_machine::<Docker>(host, object)).unwrap();
         world.engine.borrow_mut().tick();
         warnings.extend(outcome.events.into_iter().filter(|event| event.warning).map(|event| event.message));
     }
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("mounts, ntp"), "{warnings:?}");
+}
+
+#[test]
+fn images_of_the_engine_are_loaded_before_anything_else_runs() {
+    let mut world = world();
+    object::merge(&mut world.object, &json!({"spec": {"preLoadImages": ["a:1", "huge:1", "unknown:1"]}}));
+    let limit = Refused::new(Refusal::Limit, "TooLarge", "the response is larger than 8388608 bytes");
+    world.engine.borrow_mut().saved.insert("a:1".to_owned(), Ok(b"image".to_vec()));
+    world.engine.borrow_mut().saved.insert("huge:1".to_owned(), Err(limit));
+    let (_, outcome) = world.pass(|host, object| provision_machine::<Docker>(host, object)).unwrap();
+    let warnings: Vec<&str> =
+        outcome.events.iter().filter(|event| event.warning).map(|event| event.message.as_str()).collect();
     assert_eq!(warnings.len(), 2);
-    assert!(warnings[0].contains("users, ntp") && warnings[1].contains("a:1"));
+    assert!(warnings[0].contains("huge:1") && warnings[0].contains("8388608"), "{warnings:?}");
+    settle(&mut world);
+    let engine = world.engine.borrow();
+    assert_eq!(engine.containers["quick-cp-1"].files["capwasm/images/0.tar"], b"image");
+    assert!(!engine.containers["quick-cp-1"].files.contains_key("capwasm/images/1.tar"));
+    assert!(engine.ran[0].contains("images import /capwasm/images/0.tar"));
+    assert_eq!(engine.ran[3..], COMMANDS, "the numbers of steps do not depend on what could be had");
+}
+
+#[test]
+fn a_long_output_is_neither_read_while_it_grows_nor_shown_whole() {
+    let mut world = world();
+    world.engine.borrow_mut().fails = Some("kubeadm");
+    world.engine.borrow_mut().output = 9 << 20;
+    let problem = (0..MOST_PASSES).find_map(|_| pass(&mut world).unwrap().err()).unwrap();
+    assert_eq!(problem.reason, "BootstrapFailed");
+    assert!(problem.message.contains("too many to be read; they are in /capwasm/log/2"), "{problem}");
+    assert!(world.engine.borrow().largest_answer < 16 << 10, "what is read of a machine that goes well stays small");
+}
+
+#[test]
+fn the_status_is_written_twice_while_all_goes_well() {
+    let mut world = world();
+    let mut written: Vec<Value> = Vec::new();
+    for _ in 0..MOST_PASSES {
+        let provisioned = pass(&mut world).unwrap().unwrap().provisioned;
+        let status = world.object["status"].clone();
+        if written.last() != Some(&status) {
+            written.push(status);
+        }
+        if provisioned {
+            break;
+        }
+    }
+    assert_eq!(written.len(), 2, "{written:#?}");
+    assert_eq!(written[0]["bootstrap"]["startedAt"], "2023-11-14T22:13:20Z");
+}
+
+#[test]
+fn a_control_plane_machine_says_when_the_load_balancer_has_it() {
+    let mut world = world();
+    settle(&mut world);
+    assert_eq!(world.object["status"].get("loadBalancerConfigured"), None);
+    let cluster = json!({"status": {"loadBalancer": {"backends": ["quick-cp-1"]}}});
+    world.host.set_related("infrastructure-cluster", vec![cluster]);
+    pass(&mut world);
+    assert_eq!(world.object["status"]["loadBalancerConfigured"], true);
+}
+
+#[test]
+fn a_node_of_an_earlier_machine_of_that_name_is_not_taken_for_this_ones() {
+    let mut world = world();
+    let old = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "quick-cp-1", "creationTimestamp": "2020-01-01T00:00:00Z"}, "spec": {"providerID": "docker:////quick-cp-1"}});
+    world.host.put(Place::Workload, old);
+    let problem = (0..MOST_PASSES)
+        .find_map(|_| {
+            let (result, _) = world.pass(|host, object| provision_machine::<Docker>(host, object)).unwrap();
+            world.engine.borrow_mut().tick();
+            result.err()
+        })
+        .unwrap();
+    assert_eq!(problem.reason, "WaitingForNode");
+    assert!(problem.message.contains("older than the machine"), "{problem}");
+}
+
+#[test]
+fn ignition_is_run_as_well() {
+    let data = r#"{"ignition": {"version": "2.3.0"}, "systemd": {"units": [{"name": "kubeadm.service", "enabled": true, "contents": "[Service]\nType=oneshot\nExecStart=/usr/bin/kubeadm init\n"}]}}"#;
+    let mut world = in_network(host(false).bootstrap_data("value", data).bootstrap_data("format", "ignition"));
+    (0..MOST_PASSES).find_map(|_| pass(&mut world).unwrap().err()).unwrap();
+    assert_eq!(world.engine.borrow().ran[..2], ["cp -a /capwasm/files/. /", "/usr/bin/kubeadm init"]);
+}
+
+#[test]
+fn a_duration_that_is_none_is_refused_before_anything_is_made() {
+    let mut world = world();
+    object::merge(&mut world.object, &json!({"spec": {"bootstrapTimeout": "soon"}}));
+    assert_eq!(pass(&mut world).unwrap().unwrap_err().reason, "BadBootstrapTimeout");
+    assert!(world.requests().is_empty());
 }
