@@ -1,18 +1,22 @@
-//! The three objects of a new machine: KubeadmConfig, infrastructure machine, Machine, all of one name.
+//! The three objects of a new machine, all of one name: first the Machine, then its KubeadmConfig and its infrastructure
+//! machine, which belong to it from their first moment.
 //!
 //! The name derives from the control plane's uid and the machine's slot, so that a repeated pass meets what it made before.
 
 use capwasm_api::names::{CORE_API_VERSION, annotations, child_name, label_value, labels, next_slot, suffix};
 use capwasm_sdk::{Problem, object};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
-use crate::observe::{Cluster, ControlPlane, Machine, TemplateRef};
-
-const BOOTSTRAP_GROUP: &str = "bootstrap.cluster.x-k8s.io";
+use crate::config::{self, Entry};
+use crate::machine::Machine;
+use crate::names;
+use crate::plane::{Cluster, ControlPlane, TemplateRef};
+use crate::propagate;
 
 /// The first slot that no machine ever had.
 pub fn slot(plane: &ControlPlane, machines: &[Machine]) -> u64 {
-    let used = machines.iter().filter_map(|machine| object::annotation(&machine.object, annotations::SLOT));
+    let used = machines.iter().filter_map(|machine| object::annotation(&machine.stored, annotations::SLOT));
     next_slot(plane.next_slot.as_deref(), used)
 }
 
@@ -54,99 +58,87 @@ pub fn name(plane: &ControlPlane, cluster: &Cluster, slot: u64) -> Result<String
 
 /// A machine to make.
 #[derive(Clone, Debug)]
-pub struct NewMachine<'a> {
-    /// Whose.
-    pub plane: &'a ControlPlane,
-    /// Of which cluster.
-    pub cluster: &'a Cluster,
-    /// The infrastructure template, as it was read.
-    pub template: &'a Value,
-    /// Name of all three.
+pub struct NewMachine {
+    /// Name of all three objects.
     pub name: String,
     /// What the name derives from.
     pub slot: u64,
-    /// It runs `kubeadm init`.
-    pub first: bool,
     /// Where to.
     pub failure_domain: Option<String>,
 }
 
-impl NewMachine<'_> {
-    /// The KubeadmConfig: the control plane's, without the part for the other way to begin.
-    pub fn config(&self) -> Value {
-        let mut spec = self.plane.config.clone();
-        spec.remove(if self.first { "joinConfiguration" } else { "initConfiguration" });
-        let mut config = json!({
-            "apiVersion": format!("{BOOTSTRAP_GROUP}/v1beta2"),
-            "kind": "KubeadmConfig",
-            "metadata": self.metadata(json!({}), json!({})),
-        });
-        // An empty spec is not a valid one.
-        if !spec.is_empty() {
-            config["spec"] = Value::Object(spec);
-        }
-        config
+/// The Machine that ties the others together.
+pub fn machine(plane: &ControlPlane, cluster: &Cluster, external_etcd: bool, new: &NewMachine) -> Value {
+    let reference = TemplateRef::of(plane);
+    let mut metadata = metadata(plane, cluster, &new.name, &plane.owner());
+    let mut own = json!({annotations::SLOT: new.slot.to_string(), names::CLEANUP_HOOK: ""});
+    if let Some(remediation) = &plane.remediating {
+        own[names::REMEDIATION_FOR] = json!(remediation);
     }
+    object::merge(&mut metadata, &json!({"annotations": own}));
+    let mut spec = json!({
+        "clusterName": cluster.name,
+        "version": plane.version,
+        "bootstrap": {"configRef": {"apiGroup": names::BOOTSTRAP_GROUP, "kind": "KubeadmConfig", "name": new.name}},
+        "infrastructureRef": {"apiGroup": reference.group, "kind": reference.machine_kind(), "name": new.name},
+    });
+    if let Some(domain) = &new.failure_domain {
+        spec["failureDomain"] = json!(domain);
+    }
+    object::merge(&mut spec, &propagate::spec(plane, external_etcd));
+    json!({"apiVersion": CORE_API_VERSION, "kind": "Machine", "metadata": metadata, "spec": spec})
+}
 
-    /// The infrastructure machine: a clone of the template.
-    pub fn infrastructure(&self) -> Value {
-        let reference = TemplateRef::of(self.plane);
-        let at = |pointer: &str| self.template.pointer(pointer).cloned().unwrap_or_default();
-        let mut annotations = at("/spec/template/metadata/annotations");
-        object::merge(
-            &mut annotations,
-            &json!({
-                annotations::CLONED_FROM_NAME: reference.name,
-                annotations::CLONED_FROM_GROUP_KIND: reference.group_kind(),
-            }),
-        );
-        let mut clone = json!({
-            "apiVersion": object::text(self.template, "/apiVersion"),
-            "kind": infrastructure_kind(&reference),
-            "metadata": self.metadata(at("/spec/template/metadata/labels"), annotations),
-        });
-        if let Some(spec @ Value::Object(_)) = self.template.pointer("/spec/template/spec") {
-            clone["spec"] = spec.clone();
-        }
-        clone
+/// The KubeadmConfig of a Machine.
+pub fn config(plane: &ControlPlane, cluster: &Cluster, machine: &Machine, entry: Entry) -> Value {
+    let name = object::text(&machine.stored, "/spec/bootstrap/configRef/name");
+    let spec = config::spec(&plane.config, entry, &machine.version);
+    let mut config = json!({
+        "apiVersion": names::BOOTSTRAP_API_VERSION,
+        "kind": "KubeadmConfig",
+        "metadata": metadata(plane, cluster, name, &owner(machine)),
+    });
+    // An empty spec is not a valid one.
+    if !spec.is_empty() {
+        config["spec"] = Value::Object(spec);
     }
+    config
+}
 
-    /// The Machine that ties them together.
-    pub fn machine(&self) -> Value {
-        let reference = TemplateRef::of(self.plane);
-        let mut metadata = self.metadata(json!({}), json!({annotations::SLOT: self.slot.to_string()}));
-        metadata["ownerReferences"] = json!([self.plane.owner(true)]);
-        let mut spec = json!({
-            "clusterName": self.cluster.name,
-            "version": self.plane.version,
-            "bootstrap": {"configRef": {"apiGroup": BOOTSTRAP_GROUP, "kind": "KubeadmConfig", "name": self.name}},
-            "infrastructureRef": {"apiGroup": reference.group, "kind": infrastructure_kind(&reference), "name": self.name},
-        });
-        if let Some(domain) = &self.failure_domain {
-            spec["failureDomain"] = json!(domain);
-        }
-        object::merge(&mut spec, &in_place_spec(self.plane));
-        json!({"apiVersion": CORE_API_VERSION, "kind": "Machine", "metadata": metadata, "spec": spec})
+/// The infrastructure machine of a Machine: a clone of the template.
+pub fn infrastructure(plane: &ControlPlane, cluster: &Cluster, machine: &Machine, template: &Value) -> Value {
+    let reference = TemplateRef::of(plane);
+    let at = |pointer: &str| match template.pointer(pointer) {
+        Some(Value::Object(map)) => Value::Object(map.clone()),
+        _ => json!({}),
+    };
+    let name = object::text(&machine.stored, "/spec/infrastructureRef/name");
+    let mut merged = json!({
+        "labels": at("/spec/template/metadata/labels"), "annotations": at("/spec/template/metadata/annotations"),
+    });
+    object::merge(&mut merged, &metadata(plane, cluster, name, &owner(machine)));
+    let record = json!({"annotations": {
+        annotations::CLONED_FROM_NAME: reference.name,
+        annotations::CLONED_FROM_GROUP_KIND: reference.group_kind(),
+        names::TEMPLATE_HASH: template_hash(template),
+    }});
+    object::merge(&mut merged, &record);
+    let mut clone = json!({
+        "apiVersion": object::text(template, "/apiVersion"),
+        "kind": reference.machine_kind(),
+        "metadata": merged,
+    });
+    if let Some(spec @ Value::Object(_)) = template.pointer("/spec/template/spec") {
+        clone["spec"] = spec.clone();
     }
+    clone
+}
 
-    /// Of a clone; it stays the control plane's until its Machine takes over.
-    fn metadata(&self, own_labels: Value, own_annotations: Value) -> Value {
-        let (mut labels, mut annotations) = (own_labels, own_annotations);
-        let wanted = in_place_metadata(self.plane);
-        object::merge(&mut labels, &wanted["labels"]);
-        object::merge(&mut annotations, &wanted["annotations"]);
-        object::merge(&mut labels, &identity(self.plane, self.cluster));
-        let mut metadata = json!({
-            "name": self.name,
-            "namespace": self.plane.namespace,
-            "labels": labels,
-            "ownerReferences": [self.plane.owner(false)],
-        });
-        if annotations.as_object().is_some_and(|annotations| !annotations.is_empty()) {
-            metadata["annotations"] = annotations;
-        }
-        metadata
-    }
+/// Tells what a template says now from what it said when it was cloned.
+pub fn template_hash(template: &Value) -> String {
+    let spec = template.pointer("/spec/template/spec").cloned().unwrap_or_default();
+    let digest = Sha256::digest(spec.to_string());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What is wrong with a template that cannot be cloned.
@@ -166,62 +158,44 @@ pub fn check_template(template: &Value) -> Result<(), Problem> {
     }
 }
 
-fn infrastructure_kind(reference: &TemplateRef) -> &str {
-    reference.kind.strip_suffix("Template").unwrap_or(&reference.kind)
+/// Labels that core and users find a control plane's machines by.
+pub fn identity(plane: &ControlPlane, cluster: &Cluster) -> Map<String, Value> {
+    [
+        (labels::CLUSTER_NAME, cluster.name.clone()),
+        (labels::CONTROL_PLANE, String::new()),
+        (labels::CONTROL_PLANE_NAME, label_value(&plane.name)),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), Value::String(value)))
+    .collect()
 }
 
-fn identity(plane: &ControlPlane, cluster: &Cluster) -> Value {
+/// The Machine as the controller of what is made for it.
+fn owner(machine: &Machine) -> Value {
     json!({
-        labels::CLUSTER_NAME: cluster.name,
-        labels::CONTROL_PLANE: "",
-        labels::CONTROL_PLANE_NAME: label_value(&plane.name),
+        "apiVersion": CORE_API_VERSION, "kind": "Machine", "name": machine.name, "uid": machine.uid,
+        "controller": true, "blockOwnerDeletion": true,
     })
 }
 
-/// Labels and annotations that the template asks for.
-fn in_place_metadata(plane: &ControlPlane) -> Value {
-    let map = |name: &str| match plane.template.pointer(&format!("/metadata/{name}")) {
-        Some(Value::Object(map)) => map.clone(),
-        _ => Map::new(),
-    };
-    json!({"labels": map("labels"), "annotations": map("annotations")})
-}
-
-/// Fields of a Machine that change without making another one.
-fn in_place_spec(plane: &ControlPlane) -> Value {
-    let fields = ["deletion", "readinessGates", "taints"];
-    let found = fields
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), plane.template.pointer(&format!("/spec/{name}"))?.clone())));
-    Value::Object(found.filter(|(_, value)| !value.is_null()).collect())
-}
-
-/// The merge patch that brings a Machine up to what may change in place; none when it is.
-pub fn in_place_patch(plane: &ControlPlane, cluster: &Cluster, machine: &Machine) -> Option<Value> {
-    let mut metadata = in_place_metadata(plane);
-    object::merge(&mut metadata["labels"], &identity(plane, cluster));
-    let wanted = json!({"metadata": metadata, "spec": in_place_spec(plane)});
-    let mut merged = machine.object.clone();
-    object::merge(&mut merged, &wanted);
-    // Merging into an object without annotations leaves an empty map, which says nothing.
-    let same = |pointer: &str| {
-        let filled =
-            |value: Option<&Value>| value.filter(|value| value.as_object().is_none_or(|map| !map.is_empty())).cloned();
-        filled(merged.pointer(pointer)) == filled(machine.object.pointer(pointer))
-    };
-    (!["/metadata/labels", "/metadata/annotations", "/spec"].into_iter().all(same)).then_some(wanted)
+fn metadata(plane: &ControlPlane, cluster: &Cluster, name: &str, owner: &Value) -> Value {
+    let wanted = propagate::metadata(plane, cluster);
+    let mut metadata = json!({
+        "name": name,
+        "namespace": plane.namespace,
+        "labels": wanted["labels"],
+        "ownerReferences": [owner],
+    });
+    if wanted["annotations"].as_object().is_some_and(|annotations| !annotations.is_empty()) {
+        metadata["annotations"] = wanted["annotations"].clone();
+    }
+    metadata
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-
-    fn plane(value: Value) -> ControlPlane {
-        let mut object = json!({"apiVersion": "controlplane.cluster.x-k8s.io/v1beta2", "metadata": {"name": "cp", "namespace": "default", "uid": "u"}, "spec": {"version": "v1.36.0"}});
-        object::merge(&mut object, &json!({"spec": value}));
-        ControlPlane::read(&object).unwrap()
-    }
 
     #[test]
     fn names_follow_the_template_and_must_stay_unique() {
@@ -234,40 +208,22 @@ mod tests {
             ("{{ .other }}-{{ .random }}", Err(())),
             ("{{ .random", Ok(random.clone())),
         ] {
-            let plane = plane(json!({"machineNaming": {"template": template}}));
+            let plane = ControlPlane {
+                name: "cp".into(),
+                uid: "u".into(),
+                naming: template.to_owned(),
+                ..ControlPlane::default()
+            };
             assert_eq!(name(&plane, &cluster, 3).map_err(|_| ()), expected, "{template}");
         }
     }
 
     #[test]
-    fn only_what_differs_is_patched_in_place() {
-        let plane = plane(
-            json!({"machineTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"deletion": {"nodeDrainTimeoutSeconds": 5}}}}),
-        );
-        let cluster = Cluster { name: "c".into(), ..Cluster::default() };
-        let new = NewMachine {
-            plane: &plane,
-            cluster: &cluster,
-            template: &json!({}),
-            name: "m".into(),
-            slot: 0,
-            first: true,
-            failure_domain: None,
-        };
-        let mut object = new.machine();
-        assert_eq!(
-            in_place_patch(&plane, &cluster, &Machine::read(object.clone())),
-            None,
-            "a new Machine is as it should be"
-        );
-        object::merge(
-            &mut object,
-            &json!({"metadata": {"labels": {"others": "stay"}}, "spec": {"deletion": {"nodeDeletionTimeoutSeconds": 10}}}),
-        );
-        assert_eq!(in_place_patch(&plane, &cluster, &Machine::read(object.clone())), None, "what others set stays");
-        object::merge(&mut object, &json!({"spec": {"deletion": {"nodeDrainTimeoutSeconds": 6}}}));
-        let patch = in_place_patch(&plane, &cluster, &Machine::read(object)).unwrap();
-        assert_eq!(patch["spec"], json!({"deletion": {"nodeDrainTimeoutSeconds": 5}}));
-        assert_eq!(patch["metadata"]["labels"]["a"], "b");
+    fn the_hash_of_a_template_follows_its_content_alone() {
+        let template =
+            |name: &str, size: u32| json!({"metadata": {"name": name}, "spec": {"template": {"spec": {"size": size}}}});
+        assert_eq!(template_hash(&template("a", 1)), template_hash(&template("b", 1)));
+        assert_ne!(template_hash(&template("a", 1)), template_hash(&template("a", 2)));
+        assert_eq!(template_hash(&template("a", 1)).len(), 16);
     }
 }

@@ -1,211 +1,189 @@
-//! What a control plane does next, as a pure function of what was observed: one machine at a time.
-
-use std::collections::BTreeMap;
+//! What a control plane does next about the number and the age of its machines: at most one comes or goes. Pure.
 
 use capwasm_sdk::Problem;
 
-use crate::observe::Machine;
-
-/// Everything that the decision rests on.
-#[derive(Clone, Debug, Default)]
-pub struct Observed {
-    /// How many machines there should be.
-    pub replicas: u32,
-    /// The first API server has answered.
-    pub initialized: bool,
-    /// etcd runs elsewhere.
-    pub external_etcd: bool,
-    /// Those there are.
-    pub machines: Vec<Machine>,
-    /// Where machines may be placed.
-    pub failure_domains: Vec<String>,
-}
+use crate::observe::Observed;
+use crate::preflight::{self, Planned, Preflight};
+use crate::select;
 
 /// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// There are as many machines as there should be.
+    /// All machines are there and as they should be.
     Nothing,
-    /// Something has to happen first; says what.
-    Wait(String),
-    /// Make one machine, `first` when it makes the cluster.
-    Create {
-        /// It runs `kubeadm init`.
-        first: bool,
-        /// Where to.
-        failure_domain: Option<String>,
-    },
-    /// Take one machine away.
-    Remove {
-        /// Name of the Machine.
-        name: String,
-        /// Its uid.
-        uid: String,
-    },
+    /// Something stands against the next step.
+    Wait(Preflight),
+    /// Make one machine, in this failure domain.
+    Create(Option<String>),
+    /// Take the machine of this name away.
+    Remove(String),
 }
 
 /// Decides the next step, or says why no step can be right.
 pub fn decide(observed: &Observed) -> Result<Step, Problem> {
-    let (wanted, there) = (observed.replicas as usize, observed.machines.len());
-    if wanted == 0 {
-        return Err(Problem::invalid(
-            "InvalidReplicas",
-            "spec.replicas must be at least 1; delete the control plane instead",
-        ));
-    }
-    if wanted % 2 == 0 && !observed.external_etcd {
-        return Err(Problem::invalid(
-            "InvalidReplicas",
-            "spec.replicas must be odd where etcd runs on the control plane machines",
-        ));
-    }
-    if there == wanted {
-        return Ok(Step::Nothing);
-    }
+    let there = observed.machines.len();
     if there == 0 && observed.initialized {
         return Err(Problem::terminal(
             "ControlPlaneLost",
             "the control plane was initialized and all of its machines are gone; restore it from a backup or delete the cluster",
         ));
     }
-    if let Some(reason) = blocked(observed) {
-        return Ok(Step::Wait(reason));
-    }
-    if there < wanted {
-        return Ok(Step::Create { first: there == 0, failure_domain: emptiest(observed) });
-    }
-    let machine = observed.machines.iter().min_by_key(|machine| departure(machine, observed));
-    Ok(machine.map_or(Step::Nothing, |machine| Step::Remove { name: machine.name.clone(), uid: machine.uid.clone() }))
-}
-
-/// Membership changes only while every member is there.
-fn blocked(observed: &Observed) -> Option<String> {
-    let names = |pick: fn(&Machine) -> bool| -> String {
-        observed
-            .machines
-            .iter()
-            .filter(|machine| pick(machine))
-            .map(|machine| machine.name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let deleting = names(|machine| machine.deleting);
-    let joining = names(|machine| !machine.has_node);
-    let lost = names(|machine| machine.lost);
-    match () {
-        () if !deleting.is_empty() => Some(format!("Machine {deleting} is being deleted")),
-        () if !observed.machines.is_empty() && !observed.initialized => {
-            Some("the first machine initializes the control plane".into())
+    let rolling = observed.outdated().next().is_some();
+    Ok(match there.cmp(&target(observed)) {
+        std::cmp::Ordering::Less => {
+            checked(preflight::check(observed, Planned::Addition), || Step::Create(select::arrival(observed)))
         }
-        () if !joining.is_empty() => Some(format!("Machine {joining} has not joined yet")),
-        () if !lost.is_empty() => Some(format!("nothing is heard of the Node of Machine {lost}")),
-        () => None,
-    }
+        std::cmp::Ordering::Equal if !rolling => Step::Nothing,
+        _ => match select::departure(observed) {
+            Some(machine) => checked(preflight::check(observed, Planned::Removal(&machine.name)), || {
+                Step::Remove(machine.name.clone())
+            }),
+            None => Step::Wait(preflight::check(observed, Planned::Addition)),
+        },
+    })
 }
 
-/// The failure domain with the fewest machines; the first by name of several.
-fn emptiest(observed: &Observed) -> Option<String> {
-    let crowd = crowd(observed);
-    observed.failure_domains.iter().min_by_key(|name| (crowd.get(name.as_str()).copied().unwrap_or(0), *name)).cloned()
+/// How many machines there should be just now: one more during a rollout that makes the new one first.
+pub fn target(observed: &Observed) -> usize {
+    let surges = observed.outdated().next().is_some() && !observed.plane.rollout.no_surge;
+    // As a guest counts, the largest number there is has no next one.
+    (observed.plane.replicas as usize).saturating_add(usize::from(surges))
 }
 
-fn crowd(observed: &Observed) -> BTreeMap<&str, usize> {
-    let mut crowd = BTreeMap::new();
-    for machine in &observed.machines {
-        *crowd.entry(machine.failure_domain.as_str()).or_insert(0) += 1;
-    }
-    crowd
-}
-
-/// Who goes first: what a person marked, what is not up to date, the most crowded failure domain, the oldest.
-fn departure<'a>(
-    machine: &'a Machine,
-    observed: &Observed,
-) -> (bool, bool, std::cmp::Reverse<usize>, &'a str, &'a str) {
-    let crowd = crowd(observed).get(machine.failure_domain.as_str()).copied().unwrap_or(0);
-    (!machine.delete_first, machine.outdated.is_empty(), std::cmp::Reverse(crowd), &machine.created, &machine.name)
+fn checked(preflight: Preflight, step: impl FnOnce() -> Step) -> Step {
+    if preflight.passes() { step() } else { Step::Wait(preflight) }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-    use capwasm_sdk::Fault;
+    use crate::observe::{Reach, Workload};
+    use crate::plane::{Cluster, ControlPlane, Rollout};
+    use crate::testing::{machine, members};
 
-    /// `name@domain` plus flags: `d` deleting, `j` still joining, `l` lost, `m` marked by a person, `o` outdated.
-    fn machine(text: &str) -> Machine {
-        let (place, flags) = text.split_once(' ').unwrap_or((text, ""));
-        let (name, domain) = place.split_once('@').unwrap_or((place, ""));
-        Machine {
-            name: name.into(),
-            uid: format!("u-{name}"),
-            created: format!("2026-01-01T00:00:0{}Z", &name[1..]),
-            failure_domain: domain.into(),
-            deleting: flags.contains('d'),
-            has_node: !flags.contains('j'),
-            lost: flags.contains('l'),
-            delete_first: flags.contains('m'),
-            outdated: if flags.contains('o') { vec!["Version".into()] } else { vec![] },
-            ..Machine::default()
-        }
-    }
-
-    fn observed(replicas: u32, initialized: bool, machines: &[&str], domains: &[&str]) -> Observed {
+    fn observed(replicas: u32, machines: &[&str], domains: &[&str]) -> Observed {
+        let machines: Vec<_> = machines.iter().map(|text| machine(text)).collect();
+        let list: Vec<String> = machines.iter().filter_map(|machine| machine.node.clone()).collect();
         Observed {
-            replicas,
-            initialized,
-            external_etcd: false,
-            machines: machines.iter().map(|text| machine(text)).collect(),
-            failure_domains: domains.iter().map(|name| (*name).to_owned()).collect(),
+            plane: ControlPlane { replicas, ..ControlPlane::default() },
+            cluster: Cluster {
+                failure_domains: domains.iter().map(|name| (*name).to_owned()).collect(),
+                ..Cluster::default()
+            },
+            initialized: !machines.is_empty(),
+            workload: Workload { reach: Reach::Up, members: Some(Ok(members(&list.join(",")))), ..Workload::default() },
+            machines,
+            ..Observed::default()
         }
     }
 
     fn text(result: Result<Step, Problem>) -> String {
         match result {
             Ok(Step::Nothing) => "nothing".into(),
-            Ok(Step::Wait(_)) => "wait".into(),
-            Ok(Step::Create { first, failure_domain }) => {
-                format!("{} {}", if first { "init" } else { "join" }, failure_domain.unwrap_or("-".into()))
+            Ok(Step::Wait(why)) => {
+                let words = [
+                    (why.topology.is_some(), "topology"),
+                    (why.uninitialized, "uninitialized"),
+                    (why.unreachable, "unreachable"),
+                    (why.deleting.is_some(), "deleting"),
+                    (why.components.is_some(), "components"),
+                    (why.etcd.is_some(), "etcd"),
+                ];
+                let words: Vec<&str> = words.iter().filter(|(set, _)| *set).map(|(_, word)| *word).collect();
+                format!("wait: {}", words.join(" "))
             }
-            Ok(Step::Remove { name, .. }) => format!("remove {name}"),
+            Ok(Step::Create(domain)) => format!("create {}", domain.unwrap_or("-".into())),
+            Ok(Step::Remove(name)) => format!("remove {name}"),
             Err(problem) => problem.reason,
         }
     }
 
     #[test]
     fn machines_come_and_go_one_at_a_time() {
-        for (what, replicas, initialized, machines, domains, expected) in [
-            ("the first machine", 1, false, &[][..], &[][..], "init -"),
-            ("the first machine of three, in a failure domain", 3, false, &[], &["b", "a"], "init a"),
-            ("a second before initialization", 3, false, &["m0 j"], &[], "wait"),
-            ("a second while the first has no node", 3, true, &["m0 j"], &[], "wait"),
-            ("the second", 3, true, &["m0@a"], &["a", "b", "c"], "join b"),
-            ("the third while the second joins", 3, true, &["m0@a", "m1@b j"], &["a", "b", "c"], "wait"),
-            ("the third", 3, true, &["m0@a", "m1@b"], &["a", "b", "c"], "join c"),
-            ("more machines than failure domains", 5, true, &["m0@a", "m1@b", "m2@a"], &["a", "b"], "join b"),
-            ("enough", 3, true, &["m0", "m1", "m2"], &[], "nothing"),
-            ("enough, one not up to date", 1, true, &["m0 o"], &[], "nothing"),
-            (
-                "too many: the oldest of the most crowded failure domain",
-                3,
-                true,
-                &["m0@a", "m1@b", "m2@b", "m3@b"],
-                &["a", "b"],
-                "remove m1",
-            ),
-            ("too many: what a person marked", 1, true, &["m0 o", "m1 m", "m2"], &[], "remove m1"),
-            ("too many: what is not up to date", 1, true, &["m0", "m1", "m2 o"], &[], "remove m2"),
-            ("too many, one is already going", 1, true, &["m0", "m1 d", "m2"], &[], "wait"),
-            ("too many, nothing heard of one", 1, true, &["m0", "m1 l", "m2"], &[], "wait"),
-            ("a replacement only once the old one is gone", 3, true, &["m0", "m1 d"], &[], "wait"),
-            ("no machine left of what was initialized", 1, true, &[], &[], "ControlPlaneLost"),
-            ("no replicas", 0, true, &["m0"], &[], "InvalidReplicas"),
-            ("an even number", 2, true, &["m0"], &[], "InvalidReplicas"),
+        for (what, replicas, machines, domains, expected) in [
+            ("the first machine", 1, &[][..], &["b", "a"][..], "create a"),
+            ("the second while the first has no node", 3, &["a j"], &[], "wait: components etcd"),
+            ("the second while a component of the first starts", 3, &["a x"], &[], "wait: components"),
+            ("the second while the first's member is not well", 3, &["a e"], &[], "wait: etcd"),
+            ("the second", 3, &["a@x"], &["x", "y", "z"], "create y"),
+            ("the third while the second joins", 3, &["a@x", "b@y j"], &["x", "y", "z"], "wait: components etcd"),
+            ("the third", 3, &["a@x", "b@y"], &["x", "y", "z"], "create z"),
+            ("enough", 3, &["a", "b", "c"], &[], "nothing"),
+            ("enough, one of them going", 3, &["a", "b", "c d"], &[], "nothing"),
+            ("too many", 3, &["a", "b", "c", "d"], &[], "remove a"),
+            ("too many, the one that goes is not well", 1, &["a", "b mxe", "c"], &[], "remove b"),
+            ("too many, another one is not well", 1, &["a", "b m", "c x"], &[], "wait: components"),
+            ("too many, one is already going", 1, &["a", "b d", "c"], &[], "wait: deleting"),
+            ("a replacement only once the old one is gone", 3, &["a", "b d"], &[], "wait: deleting"),
         ] {
-            assert_eq!(text(decide(&observed(replicas, initialized, machines, domains))), expected, "{what}");
+            assert_eq!(text(decide(&observed(replicas, machines, domains))), expected, "{what}");
         }
-        let external = Observed { external_etcd: true, ..observed(2, true, &["m0"], &[]) };
-        assert_eq!(text(decide(&external)), "join -", "an even number with etcd elsewhere");
-        assert_eq!(decide(&observed(0, true, &["m0"], &[])).unwrap_err().fault, Fault::Invalid);
+    }
+
+    #[test]
+    fn outdated_machines_are_replaced_one_after_the_other() {
+        for (what, no_surge, replicas, machines, expected) in [
+            ("surge: one more first", false, 3, &["a o", "b o", "c o"][..], "create -"),
+            ("surge: then the oldest goes", false, 3, &["a o", "b o", "c o", "d"], "remove a"),
+            ("surge: it is going", false, 3, &["a od", "b o", "c o", "d"], "wait: deleting"),
+            ("surge: the next one comes", false, 3, &["b o", "c o", "d"], "create -"),
+            ("surge: the new one joins", false, 3, &["b o", "c o", "d", "e j"], "wait: components etcd"),
+            ("surge: the last one goes", false, 3, &["c o", "d", "e", "f"], "remove c"),
+            ("surge: the last one is going", false, 3, &["c od", "d", "e", "f"], "wait: deleting"),
+            ("surge: done", false, 3, &["d", "e", "f"], "nothing"),
+            ("surge: a single one", false, 1, &["a o"], "create -"),
+            ("no surge: the oldest goes first", true, 3, &["a o", "b o", "c o"], "remove a"),
+            ("no surge: it is going", true, 3, &["a od", "b o", "c o"], "wait: deleting"),
+            ("no surge: then the new one comes", true, 3, &["b o", "c o"], "create -"),
+            ("no surge: then the next goes", true, 3, &["b o", "c o", "d"], "remove b"),
+            ("scaling down during a rollout", false, 1, &["a o", "b o", "c"], "remove a"),
+            ("scaling up during a rollout", false, 5, &["a o", "b o", "c"], "create -"),
+            ("an outdated one that is not well goes first", true, 3, &["a o", "b ox", "c o"], "remove b"),
+            ("another one is not well", true, 3, &["a o", "b x", "c o"], "wait: components"),
+        ] {
+            let mut observed = observed(replicas, machines, &[]);
+            observed.plane.rollout = Rollout { no_surge, ..Rollout::default() };
+            assert_eq!(text(decide(&observed)), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn what_stands_against_a_change_is_named() {
+        let three = |change: &dyn Fn(&mut Observed)| {
+            let mut observed = observed(3, &["a", "b"], &[]);
+            change(&mut observed);
+            text(decide(&observed))
+        };
+        assert_eq!(three(&|_| {}), "create -");
+        assert_eq!(three(&|observed| observed.initialized = false), "wait: uninitialized");
+        assert_eq!(three(&|observed| observed.workload.reach = Reach::Settling(None)), "wait: unreachable");
+        assert_eq!(three(&|observed| observed.cluster.topology_version = Some("v9.0.0".into())), "wait: topology");
+        let lost = Observed { initialized: true, ..observed(1, &[], &[]) };
+        assert_eq!(text(decide(&lost)), "ControlPlaneLost");
+    }
+
+    #[test]
+    fn external_etcd_plays_no_part() {
+        let external = |machines| Observed { external_etcd: true, ..observed(2, machines, &[]) };
+        assert_eq!(text(decide(&external(&["a e"]))), "create -");
+        assert_eq!(text(decide(&external(&["a x"]))), "wait: components");
+    }
+
+    /// The replacement of a broken machine comes although another one is broken, unless that could cost the quorum.
+    #[test]
+    fn checks_are_relaxed_while_a_remediation_waits_for_its_replacement() {
+        for (what, machines, list, expected) in [
+            ("all is well", &["a", "b"][..], "a*,b", "create -"),
+            ("four, one more broken", &["a", "b", "c", "d xe"], "a*,b,c,d x", "create -"),
+            ("four, two more broken", &["a", "b", "c xe", "d xe"], "a*,b,c x,d x", "wait: etcd"),
+            ("one left", &["a"], "a*", "create -"),
+            ("no components left", &["a x"], "a*", "wait: components"),
+        ] {
+            let mut observed = observed(5, machines, &[]);
+            observed.plane.remediating = Some("{}".into());
+            observed.workload.members = Some(Ok(members(list)));
+            assert_eq!(text(decide(&observed)), expected, "{what}");
+        }
     }
 }

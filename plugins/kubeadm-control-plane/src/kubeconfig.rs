@@ -4,10 +4,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use capwasm_sdk::{Algorithm, Context, Host, ObjectRef, Optional, Pair, Place, Refused, Subject};
 use serde_json::{Value, json};
 
-use crate::certificates::secret;
+use crate::certificates::{Purpose, secret};
 
 const KEY: &str = "value";
 const CERTIFICATE: &str = "client-certificate-data:";
+const AUTHORITY: &str = "certificate-authority-data:";
 const DAYS: u32 = 365;
 /// A certificate that ends sooner is renewed.
 const RENEW_MS: u64 = DAYS as u64 * 86_400_000 / 2;
@@ -17,26 +18,51 @@ const RENEW_MS: u64 = DAYS as u64 * 86_400_000 / 2;
 pub enum Step {
     /// There is none.
     Create,
-    /// Ours ends within half a year.
+    /// Ours ends within half a year, or leads to another server, or trusts another authority.
     Renew,
-    /// Ours is good for longer, or it is the user's.
-    Keep,
+    /// Ours is good for as many milliseconds, or it is the user's.
+    Keep(Option<u64>),
+}
+
+/// What a kubeconfig of ours should say.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// Name of the Cluster.
+    pub cluster: &'a str,
+    /// `https://host:port`, where it is known.
+    pub server: Option<&'a str>,
+    /// The cluster's authority (PEM), where it is there.
+    pub authority: Option<&'a str>,
 }
 
 /// The pure decision; `not_after_ms` reads the end of a certificate.
-pub fn decide(known: Option<&str>, cluster: &str, now_ms: u64, not_after_ms: impl FnOnce(&str) -> Option<u64>) -> Step {
+pub fn decide(
+    known: Option<&str>,
+    wanted: Wanted<'_>,
+    now_ms: u64,
+    not_after_ms: impl FnOnce(&str) -> Option<u64>,
+) -> Step {
     let Some(known) = known else { return Step::Create };
     // A user's kubeconfig is left alone; ours, and upstream's, can be told by the context's name.
-    let context = format!("{cluster}-admin@{cluster}");
-    let ours = values(known, "current-context:").any(|value| value == context);
+    let context = format!("{0}-admin@{0}", wanted.cluster);
+    if !values(known, "current-context:").any(|value| value == context) {
+        return Step::Keep(None);
+    }
+    let says = |key: &str, wanted: Option<&str>| {
+        wanted.is_none_or(|wanted| values(known, key).next().is_none_or(|value| value == wanted))
+    };
+    let authority = wanted.authority.map(|pem| STANDARD.encode(pem));
+    if !says("server:", wanted.server) || !says(AUTHORITY, authority.as_deref()) {
+        return Step::Renew;
+    }
     let end = values(known, CERTIFICATE)
         .next()
         .and_then(|data| STANDARD.decode(data).ok())
         .and_then(|pem| String::from_utf8(pem).ok())
         .and_then(|pem| not_after_ms(&pem));
-    match end {
-        Some(end) if ours && end < now_ms.saturating_add(RENEW_MS) => Step::Renew,
-        _ => Step::Keep,
+    match end.map(|end| end.saturating_sub(RENEW_MS)) {
+        Some(due) if due < now_ms => Step::Renew,
+        due => Step::Keep(due.map(|due| due - now_ms)),
     }
 }
 
@@ -59,10 +85,18 @@ pub struct Target<'a> {
 }
 
 /// What the Secret of a cluster needs.
-pub fn observe(host: &dyn Host, cluster: &str) -> Result<Step, Refused> {
-    let known = host.secret(&secret_name(cluster), KEY).optional()?;
-    let known = known.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Ok(decide(known.as_deref(), cluster, host.now_ms(), |pem| host.not_after_ms(pem).ok()))
+pub fn observe(host: &dyn Host, cluster: &str, server: Option<&str>) -> Result<Step, Refused> {
+    let read = |secret: &str, key: &str| -> Result<Option<String>, Refused> {
+        let found = host.secret(secret, key).optional()?;
+        Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let known = read(&secret_name(cluster), KEY)?;
+    let authority = match &known {
+        Some(_) => read(&Purpose::ClusterCa.secret_name(cluster), "tls.crt")?,
+        None => None,
+    };
+    let wanted = Wanted { cluster, server, authority: authority.as_deref() };
+    Ok(decide(known.as_deref(), wanted, host.now_ms(), |pem| host.not_after_ms(pem).ok()))
 }
 
 fn secret_name(cluster: &str) -> String {
@@ -80,7 +114,7 @@ pub fn write(
 ) -> Result<(), Refused> {
     let name = secret_name(target.cluster);
     match step {
-        Step::Keep => {}
+        Step::Keep(_) => {}
         Step::Create => {
             let value = issue(cx.host, target, authority, algorithm)?;
             let object = secret((target.namespace, target.cluster), &name, owner, &[(KEY, value.as_bytes())]);
@@ -92,7 +126,7 @@ pub fn write(
             cx.out.patch("renew-kubeconfig", Place::Management, ObjectRef::new("v1", "Secret", name), merge);
             cx.out.event(
                 "KubeconfigRenewed",
-                "the client certificate of the kubeconfig would have ended within half a year",
+                "the kubeconfig was about to end, or led to another server or authority than the cluster's",
             );
         }
     }
@@ -120,7 +154,7 @@ kind: Config
 clusters:
 - name: '{cluster}'
   cluster:
-    certificate-authority-data: {ca}
+    {AUTHORITY} {ca}
     server: '{server}'
 contexts:
 - name: '{cluster}-admin@{cluster}'
@@ -152,16 +186,20 @@ mod tests {
         let ours = render(target, "ca", &client);
         let upstreams = ours.replace('\'', "");
         let users = ours.replace("-admin@", "-me@");
-        for (what, known, end, expected) in [
-            ("none", None, now, Step::Create),
-            ("ours, fresh", Some(&ours), now + 365 * day, Step::Keep),
-            ("ours, old", Some(&ours), now + 180 * day, Step::Renew),
-            ("ours, ended", Some(&ours), now - day, Step::Renew),
-            ("upstream's, old", Some(&upstreams), now + 180 * day, Step::Renew),
-            ("the user's, old", Some(&users), now + day, Step::Keep),
-            ("not a kubeconfig", Some(&"x: [".to_owned()), now, Step::Keep),
+        let left = |days: u64| Step::Keep(Some(days * day - day / 2));
+        for (what, known, server, authority, end, expected) in [
+            ("none", None, "https://h:6443", "ca", now, Step::Create),
+            ("ours, fresh", Some(&ours), "https://h:6443", "ca", now + 365 * day, left(183)),
+            ("ours, old", Some(&ours), "https://h:6443", "ca", now + 180 * day, Step::Renew),
+            ("ours, ended", Some(&ours), "https://h:6443", "ca", now - day, Step::Renew),
+            ("ours, another server", Some(&ours), "https://i:6443", "ca", now + 365 * day, Step::Renew),
+            ("ours, another authority", Some(&ours), "https://h:6443", "cb", now + 365 * day, Step::Renew),
+            ("upstream's, old", Some(&upstreams), "https://h:6443", "ca", now + 180 * day, Step::Renew),
+            ("the user's, old", Some(&users), "https://i:6443", "cb", now + day, Step::Keep(None)),
+            ("not a kubeconfig", Some(&"x: [".to_owned()), "https://h:6443", "ca", now, Step::Keep(None)),
         ] {
-            let step = decide(known.map(String::as_str), "1e3", now, |pem| (pem == "pem").then_some(end));
+            let wanted = Wanted { cluster: "1e3", server: Some(server), authority: Some(authority) };
+            let step = decide(known.map(String::as_str), wanted, now, |pem| (pem == "pem").then_some(end));
             assert_eq!(step, expected, "{what}");
         }
         let read: Value = serde_saphyr::from_str(&ours).unwrap();

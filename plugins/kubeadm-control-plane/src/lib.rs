@@ -1,23 +1,53 @@
 //! Cluster API provider kubeadm-control-plane as a WebAssembly component: keeps the machines that run a cluster's API
 //! servers, one step at a time.
 //!
-//! - [`observe`]: what is read; [`decide`]: the step that follows; [`reconcile`]: the pass that carries it out
-//! - [`clone`]: the three objects of a new machine
-//! - [`certificates`], [`kubeconfig`]: the Secrets that a control plane must have
-//! - [`status`]: counters and conditions
+//! - [`observe`]: what is read; [`reconcile`]: the pass over it, which takes at most one step; [`delete`]: the end
+//! - [`health`]: conditions of machines from Nodes, static pods and etcd's members
+//! - [`decide`], [`preflight`], [`select`], [`rollout`]: whether a machine comes or goes, and which
+//! - [`remediation`], [`pre_terminate`], [`etcd`]: unhealthy machines, and what etcd allows
+//! - [`clone`](mod@clone), [`config`], [`propagate`]: what is made for a machine, and what changes in place
+//! - [`certificates`], [`kubeconfig`], [`expiry`]: the Secrets that a control plane must have, and when they end
+//! - [`kubeadm`]: what kubeadm keeps in the workload cluster
+//! - [`adoption`], [`validate`], [`status`]: machines of others, wishes that cannot be met, what is reported
 
-// One file for both kubeadm providers; a crate of its own would be more than its hundred lines deserve.
+// Files that providers share; crates of their own would be more than their few hundred lines deserve.
 #[path = "../../kubeadm-bootstrap/src/certificates.rs"]
 pub mod certificates;
+#[path = "../../kubeadm-bootstrap/src/yaml.rs"]
+pub mod yaml;
+#[path = "../../docker-infra/src/cloud_config/yaml.rs"]
+pub mod yaml_tree;
+
+pub mod adoption;
 pub mod clone;
+pub mod config;
+pub mod conversion;
 pub mod decide;
+pub mod delete;
+pub mod etcd;
+pub mod expiry;
+pub mod health;
+pub mod kubeadm;
 pub mod kubeconfig;
+pub mod machine;
+pub mod names;
 pub mod observe;
+pub mod plane;
+pub mod pre_terminate;
+pub mod preflight;
+pub mod propagate;
 pub mod reconcile;
+pub mod remediation;
+pub mod rollout;
+pub mod select;
 pub mod status;
+#[cfg(test)]
+mod testing;
+pub mod validate;
+pub mod version;
 
 use capwasm_sdk::api::descriptor::{Descriptor, Role};
-use capwasm_sdk::{Context, ControlPlane, ControlPlaneAnswer, Description, Kind, Problem, Provider};
+use capwasm_sdk::{Context, ControlPlane, ControlPlaneAnswer, Conversion, Description, Kind, Problem, Provider};
 use serde_json::Value;
 
 /// The provider.
@@ -32,19 +62,36 @@ impl Provider for KubeadmControlPlane {
                     .finalizer("kubeadm.controlplane.cluster.x-k8s.io")
                     // Defaulted to 1.
                     .own("spec.replicas")
-                    // The record of used slots.
+                    // The records of used slots and of a remediation.
                     .own("metadata.annotations"),
             )
             .kind(Kind::new(Role::Template, include_str!("../crds/kubeadmcontrolplanetemplates.json")))
             .reads("cluster.x-k8s.io", "Machine")
+            .reads("cluster.x-k8s.io", "MachinePool")
+            .reads("bootstrap.cluster.x-k8s.io", "KubeadmConfig")
             .reads("infrastructure.cluster.x-k8s.io", "*")
+            // Whose they are, when machines are adopted.
+            .reads("", "Secret")
             .writes("cluster.x-k8s.io", "Machine")
             .writes("bootstrap.cluster.x-k8s.io", "KubeadmConfig")
             .writes("infrastructure.cluster.x-k8s.io", "*")
             .writes("", "Secret")
             .workload_reads("", "ConfigMap")
+            .workload_reads("", "Node")
             .workload_reads("", "Pod")
+            .workload_reads("apps", "DaemonSet")
+            .workload_reads("apps", "Deployment")
+            .workload_writes("", "ConfigMap")
+            .workload_writes("", "Node")
+            .workload_writes("apps", "DaemonSet")
+            .workload_writes("apps", "Deployment")
+            .etcd()
             .pki();
+        for kind in ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"] {
+            description = description
+                .workload_reads("rbac.authorization.k8s.io", kind)
+                .workload_writes("rbac.authorization.k8s.io", kind);
+        }
         for secret in ["*-ca", "*-etcd", "*-proxy", "*-sa", "*-apiserver-etcd-client", "*-kubeconfig"] {
             description = description.secret(secret);
         }
@@ -58,8 +105,14 @@ impl ControlPlane for KubeadmControlPlane {
     }
 
     fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
-        reconcile::delete(cx, object)
+        delete::delete(cx, object)
     }
 }
 
-capwasm_sdk::export_control_plane_provider!(KubeadmControlPlane);
+impl Conversion for KubeadmControlPlane {
+    fn convert(object: Value, to: &str) -> Result<Value, Problem> {
+        conversion::convert(object, to).map_err(|error| Problem::invalid("ConversionFailed", error.to_string()))
+    }
+}
+
+capwasm_sdk::export_interfaces!(KubeadmControlPlane: descriptor, control_plane, conversion);

@@ -1,295 +1,266 @@
-//! What is observed of a control plane: the KubeadmControlPlane, its Cluster and its Machines.
+//! Everything that one pass reads before it decides.
 
-use capwasm_api::names::{CORE_API_VERSION, annotations, condition, labels};
-use capwasm_sdk::{Context, Host, ObjectRef, Optional, Problem, Refused, object};
-use serde_json::{Map, Value, json};
+use std::time::Duration;
 
-/// A KubeadmControlPlane.
+use capwasm_api::conditions;
+use capwasm_api::names::CORE_API_VERSION;
+use capwasm_sdk::{Context, EtcdMember, Host, ObjectRef, Optional, Problem, Refusal, Refused, object};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::certificates::Settings;
+use crate::machine::{self, Machine};
+use crate::plane::{Cluster, ControlPlane};
+use crate::{names, rollout};
+
+/// How long what was last seen of a workload cluster stands while it cannot be reached.
+pub const GRACE: Duration = Duration::from_secs(300);
+
+/// The observation that decisions rest on.
 #[derive(Clone, Debug, Default)]
-pub struct ControlPlane {
-    /// Its name.
-    pub name: String,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its uid.
-    pub uid: String,
-    /// `apiVersion`, for owner references.
-    pub api_version: String,
-    /// How many machines there should be.
-    pub replicas: u32,
-    /// Whether `spec.replicas` says so.
-    pub has_replicas: bool,
-    /// Kubernetes version of new machines, `v1.36.0`.
-    pub version: String,
-    /// `spec.kubeadmConfigSpec`.
-    pub config: Map<String, Value>,
-    /// `spec.machineTemplate`.
-    pub template: Value,
-    /// `spec.machineNaming.template`; empty for the default.
-    pub naming: String,
-    /// The first API server has answered before.
+pub struct Observed {
+    /// The control plane.
+    pub plane: ControlPlane,
+    /// Its Cluster.
+    pub cluster: Cluster,
+    /// What it says about keys and etcd.
+    pub external_etcd: bool,
+    /// When.
+    pub now: Timestamp,
+    /// The first API server has answered.
     pub initialized: bool,
-    /// The first slot that was never used, as recorded.
-    pub next_slot: Option<String>,
+    /// Its Machines, oldest first.
+    pub machines: Vec<Machine>,
+    /// Machines of the cluster's control plane that nobody controls.
+    pub orphans: Vec<Machine>,
+    /// The workload cluster.
+    pub workload: Workload,
+    /// The infrastructure template; none when there is none.
+    pub template: Option<Value>,
 }
 
-impl ControlPlane {
-    /// Reads a KubeadmControlPlane; one of the wrong shape is `invalid`.
-    pub fn read(object: &Value) -> Result<ControlPlane, Problem> {
-        let replicas = match object.pointer("/spec/replicas") {
-            None | Some(Value::Null) => Some(1),
-            Some(number) => number.as_u64().and_then(|number| u32::try_from(number).ok()),
-        };
-        Ok(ControlPlane {
-            name: object::name(object).to_owned(),
-            namespace: object::namespace(object).to_owned(),
-            uid: object::uid(object).to_owned(),
-            api_version: object::text(object, "/apiVersion").to_owned(),
-            replicas: replicas
-                .ok_or_else(|| Problem::invalid("InvalidReplicas", "spec.replicas must be a whole number"))?,
-            has_replicas: object.pointer("/spec/replicas").is_some_and(|replicas| !replicas.is_null()),
-            version: with_v(object::text(object, "/spec/version")),
-            config: match object.pointer("/spec/kubeadmConfigSpec") {
-                None | Some(Value::Null) => Map::new(),
-                Some(Value::Object(config)) => config.clone(),
-                Some(_) => {
-                    return Err(Problem::invalid("InvalidConfiguration", "spec.kubeadmConfigSpec must be an object"));
-                }
-            },
-            template: object.pointer("/spec/machineTemplate").cloned().unwrap_or_default(),
-            naming: object::text(object, "/spec/machineNaming/template").to_owned(),
-            initialized: flag(object, "/status/initialization/controlPlaneInitialized"),
-            next_slot: object::annotation(object, annotations::NEXT_SLOT).map(str::to_owned),
-        })
-    }
-
-    /// An owner reference to it.
-    pub fn owner(&self, controller: bool) -> Value {
-        let mut owner =
-            json!({"apiVersion": self.api_version, "kind": "KubeadmControlPlane", "name": self.name, "uid": self.uid});
-        if controller {
-            owner["controller"] = json!(true);
-            owner["blockOwnerDeletion"] = json!(true);
-        }
-        owner
-    }
-
-    /// `clusterConfiguration` of its kubeadm configuration.
-    pub fn cluster_configuration(&self) -> Map<String, Value> {
-        self.config.get("clusterConfiguration").and_then(Value::as_object).cloned().unwrap_or_default()
-    }
-}
-
-/// Machines carry versions with a `v`, whatever the user wrote.
-fn with_v(version: &str) -> String {
-    if version.starts_with(|c: char| c.is_ascii_digit()) { format!("v{version}") } else { version.to_owned() }
-}
-
-/// The Cluster.
+/// The workload cluster, as far as it can be seen.
 #[derive(Clone, Debug, Default)]
-pub struct Cluster {
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: String,
-    /// Machines may be made.
-    pub infrastructure_provisioned: bool,
-    /// `https://host:port` of the API server, once it is known.
-    pub server: Option<String>,
-    /// Names of the failure domains for control-plane machines.
-    pub failure_domains: Vec<String>,
+pub struct Workload {
+    /// Whether it can be seen.
+    pub reach: Reach,
+    /// Nodes of the control plane, and those of its machines.
+    pub nodes: Vec<Value>,
+    /// Static pods.
+    pub pods: Vec<Value>,
+    /// Members of a managed etcd, or why they are not known; none where nobody asked.
+    pub members: Option<Result<Vec<EtcdMember>, String>>,
 }
 
-impl Cluster {
-    /// Reads a Cluster.
-    pub fn read(object: &Value) -> Cluster {
-        let domains =
-            object.pointer("/status/failureDomains").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let domains = domains.iter().filter(|domain| flag(domain, "/controlPlane"));
-        Cluster {
-            name: object::name(object).to_owned(),
-            uid: object::uid(object).to_owned(),
-            infrastructure_provisioned: flag(object, "/status/initialization/infrastructureProvisioned"),
-            server: server(object),
-            failure_domains: domains
-                .map(|domain| object::text(domain, "/name").to_owned())
-                .filter(|name| !name.is_empty())
-                .collect(),
+impl Workload {
+    /// The members, where they are known.
+    pub fn known_members(&self) -> Option<&[EtcdMember]> {
+        self.members.as_ref()?.as_ref().ok().map(Vec::as_slice)
+    }
+}
+
+/// Whether the workload cluster can be seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// There is no API server yet.
+    #[default]
+    NotInitialized,
+    /// It answers.
+    Up,
+    /// It did not answer just now; what was last seen stands, for this time where it is known.
+    Settling(Option<Duration>),
+    /// It has not answered for too long.
+    Down(String),
+    /// It answers with something else than what was asked for.
+    Failed(String),
+}
+
+impl Observed {
+    /// This provider looks after etcd.
+    pub fn manages_etcd(&self) -> bool {
+        !self.external_etcd
+    }
+
+    /// Machines that need to be replaced, and are not going already.
+    pub fn outdated(&self) -> impl Iterator<Item = &Machine> {
+        self.machines.iter().filter(|machine| !machine.outdated.is_empty() && machine.deleting.is_none())
+    }
+
+    /// Whether something is going.
+    pub fn has_deleting(&self) -> bool {
+        self.machines.iter().any(|machine| machine.deleting.is_some())
+    }
+
+    /// The Machine whose Node has this name.
+    pub fn machine_of_node(&self, node: &str) -> Option<&Machine> {
+        self.machines.iter().find(|machine| machine.node.as_deref() == Some(node))
+    }
+
+    /// Name of a Machine's Node, also when core has not matched them yet.
+    pub fn node_name<'a>(&'a self, machine: &'a Machine) -> Option<&'a str> {
+        machine.node.as_deref().or_else(|| machine.matching(&self.workload.nodes))
+    }
+}
+
+/// Reads it all.
+pub fn observe(
+    cx: &mut Context<'_>,
+    plane: ControlPlane,
+    cluster: Cluster,
+    settings: Settings,
+) -> Result<Observed, Problem> {
+    let now = timestamp(cx.host.now_ms());
+    let (mut machines, orphans) = machines(cx.host, &cluster.name, &plane.uid)?;
+    let template = template(cx.host, &plane)?;
+    for machine in &mut machines {
+        if let Some(target) = machine.config_target() {
+            machine.config = cx.host.lookup(&target).optional()?;
+        }
+        machine.infrastructure = cx.host.lookup(&machine.infrastructure_target()).optional()?;
+        if let (true, Some(infrastructure)) = (machine.provider_id.is_empty(), &machine.infrastructure) {
+            object::text(infrastructure, "/spec/providerID").clone_into(&mut machine.provider_id);
+        }
+        machine.outdated = rollout::reasons(&plane, machine, template.as_ref(), now);
+    }
+    let initialized = plane.initialized || (may_be_initialized(&machines) && is_initialized(cx)?);
+    let mut observed = Observed {
+        external_etcd: settings.external_etcd,
+        plane,
+        cluster,
+        now,
+        initialized,
+        machines,
+        orphans,
+        workload: Workload::default(),
+        template,
+    };
+    if initialized && !observed.machines.is_empty() {
+        observed.workload = workload(cx.host, &mut observed);
+    }
+    Ok(observed)
+}
+
+/// Milliseconds since 1970 as a timestamp.
+pub fn timestamp(now_ms: u64) -> Timestamp {
+    i64::try_from(now_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default()
+}
+
+/// The Machines that `uid` controls, oldest first, and those that nobody does.
+pub fn machines(host: &dyn Host, cluster: &str, uid: &str) -> Result<(Vec<Machine>, Vec<Machine>), Refused> {
+    let found = host.lookup_list(CORE_API_VERSION, "Machine", None, &machine::selector(cluster))?;
+    let (mut own, mut orphans) = (Vec::new(), Vec::new());
+    for found in found {
+        match machine::controller(&found) {
+            Some(controller) if controller == uid => own.push(Machine::read(found)),
+            None => orphans.push(Machine::read(found)),
+            Some(_) => {}
         }
     }
-
-    /// An owner reference to it.
-    pub fn owner(&self) -> Value {
-        json!({"apiVersion": CORE_API_VERSION, "kind": "Cluster", "name": self.name, "uid": self.uid})
+    for machines in [&mut own, &mut orphans] {
+        machines.sort_by(|a: &Machine, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
     }
+    Ok((own, orphans))
 }
 
-fn server(cluster: &Value) -> Option<String> {
-    let host = object::text(cluster, "/spec/controlPlaneEndpoint/host");
-    let port = cluster.pointer("/spec/controlPlaneEndpoint/port").and_then(Value::as_u64).filter(|port| *port > 0)?;
-    match host {
-        "" => None,
-        host if host.contains(':') && !host.starts_with('[') => Some(format!("https://[{host}]:{port}")),
-        host => Some(format!("https://{host}:{port}")),
+fn template(host: &dyn Host, plane: &ControlPlane) -> Result<Option<Value>, Refused> {
+    let reference = crate::plane::TemplateRef::of(plane);
+    if reference.kind.is_empty() || reference.name.is_empty() {
+        return Ok(None);
     }
+    host.lookup(&reference.target()).optional()
 }
 
-/// A Machine of the control plane.
-#[derive(Clone, Debug, Default)]
-pub struct Machine {
-    /// The whole object.
-    pub object: Value,
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: String,
-    /// When it was created, RFC 3339.
-    pub created: String,
-    /// Kubernetes version; empty when it has none.
-    pub version: String,
-    /// Where it should be, or is.
-    pub failure_domain: String,
-    /// It is being deleted.
-    pub deleting: bool,
-    /// A person asked for it to go first.
-    pub delete_first: bool,
-    /// Its Node was found.
-    pub has_node: bool,
-    /// Nothing was heard of its Node lately.
-    pub lost: bool,
-    /// Condition Ready.
-    pub ready: Option<bool>,
-    /// Condition Available.
-    pub available: Option<bool>,
-    /// Why it is not as the control plane wants it; empty when it is.
-    pub outdated: Vec<String>,
-}
-
-impl Machine {
-    /// Reads a Machine; `outdated` is left to the caller.
-    pub fn read(object: Value) -> Machine {
-        let status =
-            |name: &str| object::condition(&object, name).map(|found| object::text(found, "/status").to_owned());
-        let holds = |name: &str| match status(name).as_deref() {
-            Some("True") => Some(true),
-            Some("False") => Some(false),
-            _ => None,
-        };
-        let observed = object::text(&object, "/status/failureDomain");
-        Machine {
-            name: object::name(&object).to_owned(),
-            uid: object::uid(&object).to_owned(),
-            created: object::text(&object, "/metadata/creationTimestamp").to_owned(),
-            version: object::text(&object, "/spec/version").to_owned(),
-            failure_domain: if observed.is_empty() { object::text(&object, "/spec/failureDomain") } else { observed }
-                .to_owned(),
-            deleting: object::is_deleting(&object),
-            delete_first: object::annotation(&object, annotations::DELETE_MACHINE).is_some(),
-            has_node: !object::text(&object, "/status/nodeRef/name").is_empty(),
-            lost: status(condition::NODE_READY).as_deref() == Some("Unknown"),
-            ready: holds(condition::READY),
-            available: holds(condition::AVAILABLE),
-            outdated: Vec::new(),
-            object,
-        }
-    }
-}
-
-/// Label selector of a cluster's control-plane machines.
-pub fn selector(cluster: &str) -> String {
-    format!("{}={cluster},{}", labels::CLUSTER_NAME, labels::CONTROL_PLANE)
-}
-
-/// The Machines that `uid` controls, oldest first.
-pub fn owned_machines(host: &dyn Host, cluster: &str, uid: &str) -> Result<Vec<Machine>, Refused> {
-    let found = host.lookup_list(CORE_API_VERSION, "Machine", None, &selector(cluster))?;
-    let mut machines: Vec<_> =
-        found.into_iter().filter(|machine| is_controlled_by(machine, uid)).map(Machine::read).collect();
-    machines.sort_by(|a, b| (&a.created, &a.name).cmp(&(&b.created, &b.name)));
-    Ok(machines)
-}
-
-fn is_controlled_by(object: &Value, uid: &str) -> bool {
-    let owners =
-        object.pointer("/metadata/ownerReferences").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    owners.iter().any(|owner| object::text(owner, "/uid") == uid && flag(owner, "/controller"))
-}
-
-/// Why a Machine is not as the control plane wants it. Its infrastructure is held against the template by name.
-pub fn outdated(host: &dyn Host, plane: &ControlPlane, machine: &Machine) -> Result<Vec<String>, Refused> {
-    let mut reasons = Vec::new();
-    if machine.version != plane.version {
-        reasons.push(format!("Version {}, {} required", machine.version, plane.version));
-    }
-    let wanted = TemplateRef::of(plane);
-    if let Some(clone) = host.lookup(&infrastructure_of(&machine.object)).optional()? {
-        let from = |key| object::annotation(&clone, key).unwrap_or_default();
-        if (from(annotations::CLONED_FROM_NAME), from(annotations::CLONED_FROM_GROUP_KIND))
-            != (wanted.name.as_str(), wanted.group_kind().as_str())
-        {
-            reasons.push(format!("{} is not up-to-date", object::text(&clone, "/kind")));
-        }
-    }
-    Ok(reasons)
-}
-
-fn infrastructure_of(machine: &Value) -> ObjectRef {
-    let part = |name: &str| object::text(machine, &format!("/spec/infrastructureRef/{name}"));
-    ObjectRef::new(format!("{}/", part("apiGroup")), part("kind"), part("name"))
-}
-
-/// `spec.machineTemplate.spec.infrastructureRef`.
-#[derive(Clone, Debug, Default)]
-pub struct TemplateRef {
-    /// API group.
-    pub group: String,
-    /// Kind, ending in `Template`.
-    pub kind: String,
-    /// Name.
-    pub name: String,
-}
-
-impl TemplateRef {
-    /// Of a control plane.
-    pub fn of(plane: &ControlPlane) -> TemplateRef {
-        let part = |name: &str| object::text(&plane.template, &format!("/spec/infrastructureRef/{name}")).to_owned();
-        TemplateRef { group: part("apiGroup"), kind: part("kind"), name: part("name") }
-    }
-
-    /// `Kind.group`, as annotations of clones have it.
-    pub fn group_kind(&self) -> String {
-        format!("{}.{}", self.kind, self.group)
-    }
-
-    /// To look it up in the version that the host knows.
-    pub fn target(&self) -> ObjectRef {
-        ObjectRef::new(format!("{}/", self.group), &self.kind, &self.name)
+/// A sole machine that is going, or should go, is not waited for: what it makes in its last moments goes with it, and its
+/// replacement has to make the cluster anew.
+fn may_be_initialized(machines: &[Machine]) -> bool {
+    match machines {
+        [] => false,
+        [sole] => sole.deleting.is_none() && !sole.needs_remediation(),
+        _ => true,
     }
 }
 
 /// Whether the workload cluster's API answers with what `kubeadm init` leaves behind.
-pub fn is_initialized(cx: &mut Context<'_>) -> Result<bool, Problem> {
+fn is_initialized(cx: &mut Context<'_>) -> Result<bool, Problem> {
     let configuration = ObjectRef::new("v1", "ConfigMap", "kubeadm-config").in_namespace("kube-system");
     match cx.host.workload(&configuration) {
         Ok(_) => Ok(true),
         Err(refused) => match refused.refusal {
             // The API answers before kubeadm has uploaded its configuration, and nothing announces that.
-            capwasm_sdk::Refusal::NotFound => {
-                cx.out.wake_after(std::time::Duration::from_secs(2));
+            Refusal::NotFound => {
+                cx.out.wake_after(Duration::from_secs(2));
                 Ok(false)
             }
             // Woken when it can be reached.
-            capwasm_sdk::Refusal::Unavailable => Ok(false),
+            Refusal::Unavailable => Ok(false),
             _ => Err(refused.into()),
         },
     }
 }
 
-/// Whether machines bring etcd members of their own, which would stay behind in etcd when a machine is taken away.
-pub fn has_etcd_members(host: &dyn Host) -> Result<bool, Refused> {
-    Ok(!host.workload_list("v1", "Pod", Some("kube-system"), "component=etcd,tier=control-plane")?.is_empty())
+fn workload(host: &dyn Host, observed: &mut Observed) -> Workload {
+    match read_workload(host, observed) {
+        Ok(workload) => workload,
+        Err(refused) => Workload {
+            reach: match refused.refusal {
+                Refusal::Unavailable => unreachable_for(observed),
+                _ => Reach::Failed(refused.message),
+            },
+            ..Workload::default()
+        },
+    }
 }
 
-fn flag(object: &Value, pointer: &str) -> bool {
-    object.pointer(pointer).and_then(Value::as_bool).unwrap_or_default()
+fn read_workload(host: &dyn Host, observed: &mut Observed) -> Result<Workload, Refused> {
+    let mut nodes = host.workload_list("v1", "Node", None, names::CONTROL_PLANE_NODE)?;
+    for machine in observed.machines.iter_mut().filter(|machine| machine.node.is_none()) {
+        // Before core has matched them, so that its first news of the Node can tell all of its health.
+        machine.node = machine.matching(&nodes).map(str::to_owned);
+    }
+    for machine in &observed.machines {
+        let Some(name) = &machine.node else { continue };
+        if !nodes.iter().any(|node| object::name(node) == name) {
+            nodes.extend(host.workload(&ObjectRef::new("v1", "Node", name)).optional()?);
+        }
+    }
+    let pods = host.workload_list("v1", "Pod", Some("kube-system"), "tier=control-plane")?;
+    let asks = observed.manages_etcd() && observed.machines.iter().any(|machine| machine.node.is_some());
+    let members = asks.then(|| host.etcd_members().map_err(|refused| refused.message));
+    Ok(Workload { reach: Reach::Up, nodes, pods, members })
+}
+
+/// The Cluster's probe says since when the connection is down.
+fn unreachable_for(observed: &Observed) -> Reach {
+    let Some(down) = observed.cluster.down_since else { return Reach::Settling(None) };
+    let since = observed.plane.initialized_since().map_or(down, |initialized| initialized.max(down));
+    let passed = Duration::try_from(observed.now.duration_since(since)).unwrap_or_default();
+    match GRACE.checked_sub(passed) {
+        Some(left) if !left.is_zero() => Reach::Settling(Some(left)),
+        _ => Reach::Down(format!("Remote connection is down since {}", conditions::timestamp(down))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn what_was_last_seen_stands_for_five_minutes_after_the_connection_went_down() {
+        let at = |text: &str| -> Option<Timestamp> { (!text.is_empty()).then(|| text.parse().unwrap()) };
+        let now = "2026-01-01T01:00:00Z";
+        for (what, down, expected) in [
+            ("the probe has not failed yet", "", Reach::Settling(None)),
+            ("down for a minute", "2026-01-01T00:59:00Z", Reach::Settling(Some(Duration::from_secs(240)))),
+            (
+                "down for ten",
+                "2026-01-01T00:50:00Z",
+                Reach::Down("Remote connection is down since 2026-01-01T00:50:00Z".into()),
+            ),
+        ] {
+            let cluster = Cluster { down_since: at(down), ..Cluster::default() };
+            let observed = Observed { cluster, now: at(now).unwrap(), ..Observed::default() };
+            assert_eq!(unreachable_for(&observed), expected, "{what}");
+        }
+    }
 }

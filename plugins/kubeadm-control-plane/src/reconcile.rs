@@ -1,15 +1,31 @@
-//! One pass over a KubeadmControlPlane: observes, asks [`decide`](crate::decide) for the step, collects what should be.
+//! One pass over a KubeadmControlPlane: observes, judges, takes at most one step, reports.
 
-use capwasm_api::names::{CORE_API_VERSION, annotations, labels, reason};
-use capwasm_sdk::{Context, ControlPlaneAnswer, Fault, ObjectRef, Optional, Place, Problem, Refused, object};
+use std::time::Duration;
+
+use capwasm_api::names::{annotations, condition, reason};
+use capwasm_sdk::{Context, ControlPlaneAnswer, Fault, Level, ObjectRef, Place, Problem, Refused, object};
 use serde_json::{Value, json};
 
 use crate::certificates::{Certificates, Purpose, Settings};
 use crate::clone::{self, NewMachine};
-use crate::decide::{Observed, Step, decide};
+use crate::config::Entry;
+use crate::decide::{self, Step};
+use crate::etcd::{self, Stray};
 use crate::kubeconfig::{self, Target};
-use crate::observe::{self, Cluster, ControlPlane, TemplateRef};
-use crate::status::{self, CERTIFICATES_AVAILABLE};
+use crate::machine::Machine;
+use crate::names::{self, CERTIFICATES_AVAILABLE};
+use crate::observe::{self, Observed, Reach};
+use crate::plane::{Cluster, ControlPlane, TemplateRef};
+use crate::status::{self, Report};
+use crate::version::Version;
+use crate::{adoption, expiry, health, kubeadm, pre_terminate, propagate, remediation, rollout, validate};
+
+/// How soon etcd is looked at again while something is not well: nothing tells when it is.
+const UNWELL: Duration = Duration::from_secs(15);
+/// The same while a machine has only just joined and will soon be well.
+const JOINING: Duration = Duration::from_secs(3);
+/// How long a machine counts as having just joined.
+const YOUNG: Duration = Duration::from_secs(60);
 
 /// Brings the machines nearer to what `object` asks for.
 pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<ControlPlaneAnswer, Problem> {
@@ -18,33 +34,38 @@ pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<ControlPlaneAns
         return Err(Problem::waiting("WaitingForCluster", "no Cluster refers to this control plane yet"));
     };
     let settings = Settings::of(&plane.cluster_configuration());
-    let mut machines = observe::owned_machines(cx.host, &cluster.name, &plane.uid)?;
-    for machine in &mut machines {
-        machine.outdated = observe::outdated(cx.host, &plane, machine)?;
-    }
-    let initialized = plane.initialized || (!machines.is_empty() && observe::is_initialized(cx)?);
-    let observed = Observed {
-        replicas: plane.replicas,
-        initialized,
-        external_etcd: settings.external_etcd,
-        machines,
-        failure_domains: cluster.failure_domains.clone(),
-    };
-    let answer = status::answer(&observed, &cluster.name);
-    status::counters(&mut cx.out, &answer, &observed);
-    status::conditions(&mut cx.out, &observed);
-    let result = step(cx, &plane, &cluster, settings, &observed);
-    // After the step, whose operations matter more: the first that fails stops the rest.
-    keep_machines(cx, &plane, &cluster, &observed);
-    status::machine_conditions(&mut cx.out, &observed);
-    match result {
+    let mut observed = observe::observe(cx, plane, cluster, settings)?;
+    status::mark_up_to_date(&mut observed);
+    let findings = health::judge(&mut observed);
+    let mut report = Report::default();
+    // Before the step, which may begin another remediation.
+    keep_plane(cx, &mut observed);
+    let result = step(cx, &mut observed, settings, &mut report);
+    timers(cx, &observed);
+
+    let unmet = match &result {
         // A wish that cannot be met does not make what runs unavailable.
-        Err(problem) if initialized && problem.fault == Fault::Invalid => {
-            status::refused(&mut cx.out, &observed, &problem);
-            Ok(answer)
+        Err(problem) if observed.initialized && problem.fault == Fault::Invalid => {
+            cx.out.warning(&problem.reason, problem.message.clone());
+            report.refused = Some(problem.clone());
+            true
         }
+        _ => false,
+    };
+    // With the first news of a machine's health, so that core tells both at once.
+    if observed.workload.reach == Reach::Up {
+        expiry::record(cx, &observed);
+    }
+    status::publish(&mut cx.out, &observed, &findings, &report);
+    // Last, because the first operation that fails stops the rest.
+    for machine in &observed.machines {
+        machine.publish(&mut cx.out);
+    }
+    let answer = status::answer(&observed);
+    match result {
+        Err(_) if unmet => Ok(answer),
         // Others wait for what latches; the problem is told by the next pass.
-        Err(_) if initialized && !plane.initialized => {
+        Err(_) if observed.initialized && !observed.plane.initialized => {
             cx.out.wake_when_applied();
             Ok(answer)
         }
@@ -52,78 +73,116 @@ pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<ControlPlaneAns
     }
 }
 
-/// At most one machine more or less, and what has to be there first.
-fn step(
-    cx: &mut Context<'_>,
-    plane: &ControlPlane,
-    cluster: &Cluster,
-    settings: Settings,
-    observed: &Observed,
-) -> Result<(), Problem> {
-    let template = own_template(cx, plane, cluster);
-    if !cluster.infrastructure_provisioned {
+/// Everything that may be done, in order; what waits does not hold up what comes before it.
+fn step(cx: &mut Context<'_>, observed: &mut Observed, settings: Settings, report: &mut Report) -> Result<(), Problem> {
+    let template = own_template(cx, observed);
+    if adoption::adopt(cx, observed, settings)? {
+        return Ok(());
+    }
+    if !observed.cluster.infrastructure_provisioned {
         return Err(Problem::waiting(
             reason::WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY,
             "the cluster's infrastructure is not provisioned yet",
         ));
     }
-    let step = decide(observed);
-    let kubeconfig = kubeconfig::observe(cx.host, &cluster.name)?;
-    // The pairs are read when something needs them, not by every pass over a control plane that is complete.
-    if kubeconfig != kubeconfig::Step::Keep || matches!(step, Ok(Step::Create { .. })) {
-        let certificates = certificates(cx, plane, cluster, settings, observed)?;
-        let (Some(server), Some(authority)) = (&cluster.server, certificates.get(Purpose::ClusterCa)) else {
-            return Err(Problem::waiting("WaitingForEndpoint", "the Cluster has no control plane endpoint yet"));
-        };
-        let target = Target { namespace: &plane.namespace, cluster: &cluster.name, server };
-        kubeconfig::write(cx, kubeconfig, target, authority, settings.algorithm, &plane.owner(true))?;
+    secrets(cx, observed, settings)?;
+    parts(cx, observed, &template);
+    keep_machines(cx, observed);
+    if strays(cx, observed, report)? || release(cx, observed, report)? || remediate(cx, observed)? {
+        return Ok(());
     }
-    match step? {
-        Step::Nothing => {}
-        Step::Wait(why) => {
-            if observed.machines.len() > observed.replicas as usize {
-                hold_scale_down(cx, observed, &why);
+    validate::check(&observed.plane, observed.external_etcd, &observed.machines)?;
+    let step = decide::decide(observed)?;
+    if let (true, Reach::Up, Some(version)) =
+        (observed.outdated().next().is_some(), &observed.workload.reach, Version::parse(&observed.plane.version))
+    {
+        kubeadm::prepare(cx, &observed.plane, &version)?;
+    }
+    match step {
+        Step::Wait(preflight) => report.preflight = Some(preflight),
+        Step::Create(failure_domain) => {
+            // Without it the Machine would stay a name.
+            template?;
+            create(cx, observed, failure_domain)?;
+        }
+        Step::Remove(name) => remove(cx, observed, &name)?,
+        Step::Nothing => {
+            let settled = observed.machines.iter().all(|machine| machine.node.is_some() && machine.deleting.is_none());
+            if settled && observed.workload.reach == Reach::Up {
+                kubeadm::addons(cx, &observed.plane)?;
+            }
+            // One that is not there is told; it is needed for the next machine only.
+            if let Err(problem) = template
+                && problem.fault == Fault::Invalid
+            {
+                return Err(problem);
             }
         }
-        Step::Create { first, failure_domain } => {
-            let slot = clone::slot(plane, &observed.machines);
-            let name = clone::name(plane, cluster, slot)?;
-            create(cx, &NewMachine { plane, cluster, template: &template?, name, slot, first, failure_domain });
-        }
-        Step::Remove { name, uid } => remove(cx, observed, name, uid)?,
     }
     Ok(())
 }
 
-/// What changes in place, the default of `spec.replicas`, and the record of used slots, which outlives the machines that had
-/// them.
-fn keep_machines(cx: &mut Context<'_>, plane: &ControlPlane, cluster: &Cluster, observed: &Observed) {
-    if !plane.has_replicas {
-        // Scaling and the Cluster's counters need a number to start from.
-        cx.out.own(json!({"spec": {"replicas": plane.replicas}}));
+/// Reads the infrastructure template and makes the Cluster its owner, so that it goes when the Cluster does.
+fn own_template(cx: &mut Context<'_>, observed: &Observed) -> Result<Value, Problem> {
+    let reference = TemplateRef::of(&observed.plane);
+    if reference.kind.is_empty() || reference.name.is_empty() {
+        return Err(Problem::invalid(
+            "InvalidTemplate",
+            "spec.machineTemplate.spec.infrastructureRef must name a template",
+        ));
     }
-    let next = clone::slot(plane, &observed.machines).to_string();
-    if next != "0" && plane.next_slot.as_deref() != Some(&next) {
-        cx.out.own(json!({"metadata": {"annotations": {annotations::NEXT_SLOT: next}}}));
+    let Some(template) = &observed.template else {
+        return Err(Problem::waiting("TemplateNotFound", format!("there is no {} {}", reference.kind, reference.name)));
+    };
+    clone::check_template(template)?;
+    let mut owners =
+        template.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
+    if !owners.iter().any(|owner| object::text(owner, "/uid") == observed.cluster.uid) {
+        owners.push(observed.cluster.owner());
+        cx.out.patch(
+            "own-template",
+            Place::Management,
+            reference.target(),
+            // A merge patch replaces the list: refused when somebody else has written meanwhile.
+            json!({"metadata": {
+                "ownerReferences": owners,
+                "resourceVersion": template.pointer("/metadata/resourceVersion"),
+            }}),
+        );
     }
-    for machine in observed.machines.iter().filter(|machine| !machine.deleting) {
-        if let Some(patch) = clone::in_place_patch(plane, cluster, machine) {
-            let target = ObjectRef::new(CORE_API_VERSION, "Machine", &machine.name);
-            cx.out.patch(format!("sync-{}", machine.name), Place::Management, target, patch);
-        }
+    Ok(template.clone())
+}
+
+/// Certificates and kubeconfig. The pairs are read when something needs them, not by every pass over a control plane that
+/// is complete.
+fn secrets(cx: &mut Context<'_>, observed: &Observed, settings: Settings) -> Result<(), Problem> {
+    let Observed { plane, cluster, .. } = observed;
+    let kubeconfig = kubeconfig::observe(cx.host, &cluster.name, cluster.server.as_deref())?;
+    if let kubeconfig::Step::Keep(Some(due)) = kubeconfig {
+        cx.out.wake_after(Duration::from_millis(due));
     }
+    let known = capwasm_api::conditions::is_true(&plane.object, CERTIFICATES_AVAILABLE);
+    let grows = observed.machines.len() < plane.replicas as usize || observed.outdated().next().is_some();
+    if known && !grows && matches!(kubeconfig, kubeconfig::Step::Keep(_)) {
+        return Ok(());
+    }
+    let certificates = certificates(cx, observed, settings)?;
+    let (Some(server), Some(authority)) = (&cluster.server, certificates.get(Purpose::ClusterCa)) else {
+        return Err(Problem::waiting("WaitingForEndpoint", "the Cluster has no control plane endpoint yet"));
+    };
+    if matches!(kubeconfig, kubeconfig::Step::Keep(_)) {
+        return Ok(());
+    }
+    let target = Target { namespace: &plane.namespace, cluster: &cluster.name, server };
+    kubeconfig::write(cx, kubeconfig, target, authority, settings.algorithm, &plane.owner())?;
+    Ok(())
 }
 
 /// The pairs of the control plane, made where they are missing.
-fn certificates(
-    cx: &mut Context<'_>,
-    plane: &ControlPlane,
-    cluster: &Cluster,
-    settings: Settings,
-    observed: &Observed,
-) -> Result<Certificates, Problem> {
+fn certificates(cx: &mut Context<'_>, observed: &Observed, settings: Settings) -> Result<Certificates, Problem> {
+    let Observed { plane, cluster, .. } = observed;
     let certificates = Certificates::read(cx.host, &cluster.name, settings).inspect_err(|problem| {
-        cx.out.condition(CERTIFICATES_AVAILABLE, Some(false), reason::INTERNAL_ERROR, problem.message.clone());
+        cx.out.condition(CERTIFICATES_AVAILABLE, None, reason::INTERNAL_ERROR, problem.message.clone());
     })?;
     if certificates.is_complete() {
         cx.out.condition(CERTIFICATES_AVAILABLE, Some(true), reason::AVAILABLE, "");
@@ -140,92 +199,240 @@ fn certificates(
             ),
         ));
     }
-    certificates.create_missing(cx, (&plane.namespace, &cluster.name), settings, &plane.owner(true))?;
+    certificates.create_missing(cx, (&plane.namespace, &cluster.name), settings, &plane.owner())?;
     Err(Problem::waiting("WaitingForCertificates", missing))
 }
 
-/// Reads the infrastructure template and makes the Cluster its owner, so that it goes when the Cluster does.
-fn own_template(cx: &mut Context<'_>, plane: &ControlPlane, cluster: &Cluster) -> Result<Value, Problem> {
-    let reference = TemplateRef::of(plane);
-    if reference.kind.is_empty() || reference.name.is_empty() {
-        return Err(Problem::invalid(
-            "InvalidTemplate",
-            "spec.machineTemplate.spec.infrastructureRef must name a template",
-        ));
+/// KubeadmConfig and infrastructure machine of Machines that have none yet. One that is gone later is not made again: the
+/// machine that it stood for is lost.
+fn parts(cx: &mut Context<'_>, observed: &Observed, template: &Result<Value, Problem>) {
+    let Observed { plane, cluster, .. } = observed;
+    for machine in observed.machines.iter().filter(|machine| machine.deleting.is_none()) {
+        let done = |pointer: &str| {
+            machine.stored.pointer(pointer).is_some_and(|value| !value.is_null() && *value != json!(false))
+        };
+        let had_data = done("/spec/bootstrap/dataSecretName");
+        if machine.config.is_none() && machine.config_target().is_some() && !had_data {
+            let entry = if observed.initialized { Entry::Join } else { Entry::Init };
+            let config = clone::config(plane, cluster, machine, entry);
+            cx.out.create(format!("create-config-{}", machine.name), Place::Management, config);
+        }
+        let had_machine = done("/status/initialization/infrastructureProvisioned");
+        if let (None, false, Ok(template)) = (&machine.infrastructure, had_machine, template) {
+            let infrastructure = clone::infrastructure(plane, cluster, machine, template);
+            cx.out.create(format!("create-infrastructure-{}", machine.name), Place::Management, infrastructure);
+        }
     }
-    let Some(template) = cx.host.lookup(&reference.target()).optional()? else {
-        return Err(Problem::waiting("TemplateNotFound", format!("there is no {} {}", reference.kind, reference.name)));
+}
+
+/// What changes in place.
+fn keep_machines(cx: &mut Context<'_>, observed: &Observed) {
+    let Observed { plane, cluster, external_etcd, .. } = observed;
+    for machine in observed.machines.iter().filter(|machine| machine.deleting.is_none()) {
+        let name = &machine.name;
+        if let Some(patch) = propagate::machine_patch(plane, cluster, *external_etcd, machine) {
+            cx.out.patch(format!("sync-{name}"), Place::Management, machine.target(), patch);
+        }
+        if let (Some(config), Some(target)) = (&machine.config, machine.config_target())
+            && let Some(patch) = propagate::metadata_patch(plane, cluster, config)
+        {
+            cx.out.patch(format!("sync-config-{name}"), Place::Management, target, patch);
+        }
+        if let Some(patch) =
+            machine.infrastructure.as_ref().and_then(|clone| propagate::metadata_patch(plane, cluster, clone))
+        {
+            cx.out.patch(
+                format!("sync-infrastructure-{name}"),
+                Place::Management,
+                machine.infrastructure_target(),
+                patch,
+            );
+        }
+    }
+}
+
+/// The default of `spec.replicas`, the record of used slots, which outlives the machines that had them, and the record of a
+/// remediation, until its replacement is there.
+fn keep_plane(cx: &mut Context<'_>, observed: &mut Observed) {
+    let plane = &observed.plane;
+    if !plane.has_replicas {
+        // Scaling and the Cluster's counters need a number to start from.
+        cx.out.own(json!({"spec": {"replicas": plane.replicas}}));
+    }
+    let next = clone::slot(plane, &observed.machines).to_string();
+    if next != "0" && plane.next_slot.as_deref() != Some(&next) {
+        cx.out.own(json!({"metadata": {"annotations": {annotations::NEXT_SLOT: next}}}));
+    }
+    if plane.remediating.is_some() && remediation::under_way(observed).is_none() {
+        cx.out.own(json!({"metadata": {"annotations": {names::REMEDIATION_IN_PROGRESS: null}}}));
+        // Nor does it relax what stands against the next machine, or count as what that one came for.
+        observed.plane.remediating = None;
+    }
+}
+
+/// Takes members out of etcd that no machine hosts, then what is left of their Nodes; true when a member left, so that
+/// nothing else is decided by a membership that is not true any more.
+fn strays(cx: &mut Context<'_>, observed: &Observed, report: &mut Report) -> Result<bool, Refused> {
+    match observed.manages_etcd().then(|| etcd::stray(observed)).flatten() {
+        Some(Stray::Remove { id, name }) => {
+            cx.host.etcd_remove(id)?;
+            cx.out.event("EtcdMemberRemoved", format!("etcd member {name} had no Machine"));
+            // Nothing about etcd wakes: look at what is left.
+            cx.out.wake_after(Duration::from_secs(1));
+            return Ok(true);
+        }
+        Some(Stray::Hold { name }) => {
+            report.holds.push(format!(
+                "etcd member {name} has no Machine, and removing it could cost the quorum; waiting for the other members to become healthy"
+            ));
+            cx.out.wake_after(UNWELL);
+        }
+        None if observed.manages_etcd() => {
+            for name in etcd::abandoned(observed) {
+                cx.out.delete(format!("delete-node-{name}"), Place::Workload, ObjectRef::new("v1", "Node", name), None);
+                cx.out.event("NodeDeleted", format!("Node {name} had neither a Machine nor an etcd member"));
+            }
+        }
+        None => {}
+    }
+    Ok(false)
+}
+
+/// Lets a deleted machine go, after its member; true when something was done.
+fn release(cx: &mut Context<'_>, observed: &Observed, report: &mut Report) -> Result<bool, Refused> {
+    match pre_terminate::decide(observed) {
+        pre_terminate::Step::Nothing => Ok(false),
+        pre_terminate::Step::Hold { machine, why } => {
+            report.holds.push(format!("Machine {machine} is being deleted and waits: {why}"));
+            cx.out.wake_after(UNWELL);
+            Ok(false)
+        }
+        pre_terminate::Step::Release { machine, successor, member } => {
+            if let Some(successor) = successor {
+                cx.host.etcd_move_leader(successor)?;
+            }
+            if let Some(member) = member {
+                cx.host.etcd_remove(member)?;
+                cx.out.event("EtcdMemberRemoved", format!("the etcd member of Machine {machine} left"));
+            }
+            if let Some(machine) = observed.machines.iter().find(|known| known.name == machine) {
+                unhook(cx, machine);
+                // Its member has left already: what another operation meets must not keep it.
+                cx.out.operations.rotate_right(1);
+            }
+            Ok(true)
+        }
+    }
+}
+
+/// Takes the hook away from a machine.
+pub fn unhook(cx: &mut Context<'_>, machine: &Machine) {
+    let merge = json!({"metadata": {"annotations": {names::CLEANUP_HOOK: null}}});
+    cx.out.patch(format!("unhook-{}", machine.name), Place::Management, machine.target(), merge);
+}
+
+/// Deletes a machine that a health check found unhealthy; true when one was deleted.
+fn remediate(cx: &mut Context<'_>, observed: &mut Observed) -> Result<bool, Problem> {
+    let (step, now) = (remediation::decide(observed), observed.now);
+    let mut say = |name: &str, why: &str, message: &str| {
+        if let Some(machine) = observed.machines.iter_mut().find(|machine| machine.name == name) {
+            machine.set(now, condition::OWNER_REMEDIATED, Some(false), why, message);
+        }
     };
-    clone::check_template(&template)?;
-    let mut owners =
-        template.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
-    if !owners.iter().any(|owner| object::text(owner, "/uid") == cluster.uid) {
-        owners.push(cluster.owner());
-        cx.out.patch(
-            "own-template",
-            Place::Management,
-            reference.target(),
-            // A merge patch replaces the list: refused when somebody else has written meanwhile.
-            json!({"metadata": {
-                "ownerReferences": owners,
-                "resourceVersion": template.pointer("/metadata/resourceVersion"),
-            }}),
-        );
+    match step {
+        remediation::Step::Nothing => Ok(false),
+        remediation::Step::Hold { machine, reason, message, retry } => {
+            say(&machine, reason, &message);
+            if let Some(retry) = retry {
+                cx.out.wake_after(retry);
+            }
+            Ok(false)
+        }
+        remediation::Step::Delete { machine, successor, record } => {
+            say(&machine, reason::MACHINE_DELETING, "Machine is deleting");
+            if let Some(successor) = successor {
+                cx.host.etcd_move_leader(successor)?;
+            }
+            // Written before the deletion: a pass that is lost in between deletes the same machine.
+            cx.out.own(json!({"metadata": {"annotations": {names::REMEDIATION_IN_PROGRESS: record.write()}}}));
+            if let Some(machine) = observed.machines.iter().find(|known| known.name == machine) {
+                delete_machine(cx, machine);
+                cx.out.event("MachineRemediated", format!("Machine {} is unhealthy and is replaced", machine.name));
+            }
+            Ok(true)
+        }
     }
-    Ok(template)
 }
 
-/// In this order, so that nobody acts on a Machine whose parts are missing.
-fn create(cx: &mut Context<'_>, new: &NewMachine<'_>) {
+/// Asks for the deletion of a machine.
+pub fn delete_machine(cx: &mut Context<'_>, machine: &Machine) {
+    cx.out.delete(format!("delete-{}", machine.name), Place::Management, machine.target(), Some(machine.uid.clone()));
+}
+
+/// Asks for one Machine more; what belongs to it comes with the next pass.
+fn create(cx: &mut Context<'_>, observed: &Observed, failure_domain: Option<String>) -> Result<(), Problem> {
+    let Observed { plane, cluster, external_etcd, .. } = observed;
+    if cluster.server.is_none() {
+        return Err(Problem::waiting("WaitingForEndpoint", "the Cluster has no control plane endpoint yet"));
+    }
+    let slot = clone::slot(plane, &observed.machines);
+    let new = NewMachine { name: clone::name(plane, cluster, slot)?, slot, failure_domain };
     cx.out
-        .create("create-config", Place::Management, new.config())
-        .create("create-infrastructure", Place::Management, new.infrastructure())
-        .create("create-machine", Place::Management, new.machine())
-        .event("SuccessfulCreate", format!("asked for Machine {}", new.name));
+        .create("create-machine", Place::Management, clone::machine(plane, cluster, *external_etcd, &new))
+        .event("SuccessfulCreate", format!("asked for Machine {}", new.name))
+        .wake_when_applied();
+    Ok(())
 }
 
-/// etcd keeps counting members that are gone. Until this provider can take a member out of etcd, machines that have one
-/// stay: losing the quorum would cost the whole cluster.
-fn remove(cx: &mut Context<'_>, observed: &Observed, name: String, uid: String) -> Result<(), Problem> {
-    if !observed.external_etcd && observe::has_etcd_members(cx.host)? {
-        hold_scale_down(cx, observed, "this version of the provider cannot take a member out of etcd yet");
-        return Ok(());
+/// Asks for the deletion of a Machine; its member leaves etcd once it is drained.
+fn remove(cx: &mut Context<'_>, observed: &Observed, name: &str) -> Result<(), Problem> {
+    let Some(machine) = observed.machines.iter().find(|machine| machine.name == name) else { return Ok(()) };
+    if observed.manages_etcd()
+        && let Ok(Some(successor)) = etcd::successor(observed, machine)
+    {
+        cx.host.etcd_move_leader(successor)?;
     }
-    cx.out.delete("delete-machine", Place::Management, ObjectRef::new(CORE_API_VERSION, "Machine", &name), Some(uid));
+    delete_machine(cx, machine);
     cx.out.event("SuccessfulDelete", format!("asked for the deletion of Machine {name}"));
     Ok(())
 }
 
-fn hold_scale_down(cx: &mut Context<'_>, observed: &Observed, why: &str) {
-    let message =
-        format!("Scaling down from {} to {} replicas waits: {why}", observed.machines.len(), observed.replicas);
-    cx.out.condition(capwasm_api::names::condition::SCALING_DOWN, Some(true), reason::SCALING_DOWN, message);
-}
-
-/// Deletes the machines once the workers are gone; true when none is left.
-pub fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
-    let cluster = match cx.related_one("cluster") {
-        Some(cluster) => object::name(&cluster).to_owned(),
-        None => object::label(object, labels::CLUSTER_NAME).unwrap_or_default().to_owned(),
-    };
-    if cluster.is_empty() {
-        // Never belonged to a cluster, so that it never made anything.
-        return Ok(true);
+/// What time alone brings about.
+fn timers(cx: &mut Context<'_>, observed: &Observed) {
+    if let Some(due) = rollout::next_due(&observed.plane.rollout, &observed.machines, observed.now) {
+        cx.out.wake_after(due);
     }
-    let own = observe::owned_machines(cx.host, &cluster, object::uid(object))?;
-    let others = workers(cx, &cluster)?;
-    status::deleting(&mut cx.out, &own, others);
-    cx.out.status(json!({"replicas": own.len()}));
-    if others == 0 {
-        for machine in own.iter().filter(|machine| !machine.deleting) {
-            let target = ObjectRef::new(CORE_API_VERSION, "Machine", &machine.name);
-            cx.out.delete(format!("delete-{}", machine.name), Place::Management, target, Some(machine.uid.clone()));
+    match &observed.workload.reach {
+        Reach::Settling(Some(left)) => {
+            cx.out.wake_after((*left).min(UNWELL));
         }
+        // An API server that is connected, and whose etcd has no quorum, tells nobody when that is over.
+        Reach::Settling(None) | Reach::Down(_) | Reach::Failed(_) => {
+            cx.out.wake_after(UNWELL);
+        }
+        Reach::Up => {
+            if let Some(Err(why)) = &observed.workload.members {
+                cx.host.log(Level::Info, "unable to ask etcd for its members", &[("problem", why)]);
+            }
+            // Of all that is looked at, only etcd does not tell when it changes.
+            let unwell = |machine: &&Machine| {
+                machine.deleting.is_none()
+                    && machine.node.is_some()
+                    && machine.holds(names::ETCD_MEMBER_HEALTHY) != Some(true)
+            };
+            if observed.manages_etcd()
+                && let Some(youngest) = observed.machines.iter().filter(unwell).map(joined).max()
+            {
+                let age = Duration::try_from(observed.now.duration_since(youngest)).unwrap_or_default();
+                cx.out.wake_after(if age < YOUNG { JOINING } else { UNWELL });
+            }
+        }
+        Reach::NotInitialized => {}
     }
-    Ok(own.is_empty() && others == 0)
 }
 
-fn workers(cx: &Context<'_>, cluster: &str) -> Result<usize, Refused> {
-    let selector = format!("{}={cluster},!{}", labels::CLUSTER_NAME, labels::CONTROL_PLANE);
-    Ok(cx.host.lookup_list(CORE_API_VERSION, "Machine", None, &selector)?.len())
+/// When a machine's Node was found, as near as its conditions tell.
+fn joined(machine: &Machine) -> jiff::Timestamp {
+    let health = capwasm_api::conditions::get(&machine.stored, condition::NODE_HEALTHY);
+    health.and_then(|health| health.since()).unwrap_or(machine.created)
 }
