@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use capwasm_providers::{ProviderFiles, wasm_provider};
+use capwasm_providers::{ProviderFiles, Serving, served, wasm_provider};
 use capwasm_runtime::{Limits, Runtime, RuntimeOptions};
 use clap::Args;
 use serde_json::Value;
@@ -26,9 +26,9 @@ pub struct CrdsOptions {
     provider_dir: Option<PathBuf>,
 }
 
-/// Prints the CRDs that a host installs, as YAML documents.
+/// Prints the CRDs that a host installs into a Kubernetes API server, as YAML documents.
 pub async fn print_crds(options: CrdsOptions) -> Result<()> {
-    let mut crds = crds()?;
+    let mut crds: Vec<Value> = crds()?.iter().map(|crd| served(crd, Serving::Stored)).collect();
     if !options.core_only {
         let files = ProviderFiles::open(&provider_dir(options.provider_dir)?)?;
         let runtime = Runtime::new(RuntimeOptions::default())?;
@@ -38,7 +38,7 @@ pub async fn print_crds(options: CrdsOptions) -> Result<()> {
                 .load(&files.read(&file).await?, Limits::default())
                 .await
                 .with_context(|| format!("unable to load {file}"))?;
-            crds.extend(capwasm_providers::crds(provider.descriptor()));
+            crds.extend(capwasm_providers::crds(provider.descriptor(), Serving::Stored));
         }
     }
     for crd in crds {

@@ -65,6 +65,16 @@ pub async fn collect(client: &kube::Client, namespace: &str, name: &str) -> Resu
         node.children = reader.machines(&machines, json::uid(set)).await?;
         workers.children.push(node);
     }
+    for pool in reader.list("MachinePool", name).await? {
+        let mut node = Node::of(&pool);
+        let template = "/spec/template/spec";
+        let infrastructure = reader.referenced(pool.pointer(&format!("{template}/infrastructureRef"))).await?;
+        node.children.extend(infrastructure.map(|found| Node::of(&found).labelled("MachinePoolInfrastructure")));
+        let bootstrap = reader.referenced(pool.pointer(&format!("{template}/bootstrap/configRef"))).await?;
+        node.children.extend(bootstrap.map(|found| Node::of(&found).labelled("BootstrapConfig")));
+        node.children.extend(reader.machines(&machines, json::uid(&pool)).await?);
+        workers.children.push(node);
+    }
     if !workers.children.is_empty() {
         root.children.push(workers);
     }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use capwasm_apiserver::pki::{self, ServerPki};
 use capwasm_apiserver::{AdmissionError, GroupKind, Identity, Server, ServerConfig, Store};
+use capwasm_providers::Conversions;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::conversion::InProcess;
 use crate::files;
 
 /// Bytes of the store's page cache: enough for some ten thousand objects to be read from memory.
@@ -42,6 +44,8 @@ pub struct Embedded {
     pub url: String,
     /// Where the admin kubeconfig is.
     pub kubeconfig: PathBuf,
+    /// Who converts the kinds of providers.
+    pub conversions: Arc<Conversions>,
     server: Server,
     serving: JoinHandle<std::io::Result<()>>,
     shutdown: CancellationToken,
@@ -61,7 +65,10 @@ pub async fn start(options: &Options) -> Result<Embedded> {
     let pki = pki::ensure(&folder.join("pki"), &names).context("unable to prepare the server's certificates")?;
     let store = open_store(folder).await?;
     let advertised = SocketAddr::new(host.parse().unwrap_or(address.ip()), address.port()).to_string();
-    let server = Server::start(store, config(&pki, &advertised)).await.context("unable to start the API server")?;
+    let conversions = Conversions::start().context("unable to start the thread of conversions")?;
+    let mut config = config(&pki, &advertised);
+    config.converter = Some(Arc::new(InProcess::new(conversions.clone())));
+    let server = Server::start(store, config).await.context("unable to start the API server")?;
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn({
         let (server, tls, shutdown) = (server.clone(), pki.tls(), shutdown.clone());
@@ -71,7 +78,7 @@ pub async fn start(options: &Options) -> Result<Embedded> {
     let kubeconfig = options.kubeconfig.clone().unwrap_or_else(|| folder.join("kubeconfig"));
     files::write_private(&kubeconfig, &pki.admin_kubeconfig(&url).context("unable to issue the admin certificate")?)?;
     let client = server.client(Identity::admin("capwasm:host"));
-    Ok(Embedded { client, url, kubeconfig, server, serving, shutdown })
+    Ok(Embedded { client, url, kubeconfig, conversions, server, serving, shutdown })
 }
 
 impl Embedded {
@@ -89,13 +96,18 @@ fn config(pki: &ServerPki, advertised: &str) -> ServerConfig {
     config.advertised = advertised.to_owned();
     config.git_version = GIT_VERSION.to_owned();
     config.service_account_root_ca = Some(pki.ca_pem().to_owned());
-    config.admission = ["Cluster", "Machine", "MachineSet", "MachineDeployment", "MachinePool", "MachineHealthCheck"]
-        .map(|kind| (GroupKind::new(capwasm_api::names::CORE_GROUP, kind), admission()))
-        .to_vec();
+    config.admission = admission_hooks();
     config
 }
 
-/// What upstream's webhooks compute, in-process.
+/// What upstream's webhooks compute, by kind.
+pub fn admission_hooks() -> Vec<(GroupKind, capwasm_apiserver::Admission)> {
+    ["Cluster", "Machine", "MachineSet", "MachineDeployment", "MachinePool", "MachineHealthCheck"]
+        .map(|kind| (GroupKind::new(capwasm_api::names::CORE_GROUP, kind), admission()))
+        .to_vec()
+}
+
+/// Defaults and rules of a core kind, in the version that is stored.
 fn admission() -> capwasm_apiserver::Admission {
     Arc::new(|new, old| {
         let mut object = new.clone();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use capwasm_providers::{Loader, ProviderFiles, wasm_provider};
+use capwasm_providers::{Conversions, Loader, ProviderFiles, Serving, served, wasm_provider};
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::Remote;
 use capwasm_runtime::{NamedEndpoint, Runtime, RuntimeOptions};
@@ -36,6 +36,8 @@ pub struct Options {
     pub configurations: Vec<(String, Value)>,
     /// Whether the core reconcilers run.
     pub core: bool,
+    /// Who converts, where the API server asks this process; otherwise one version of each kind is served.
+    pub conversions: Option<Arc<Conversions>>,
 }
 
 /// A running host.
@@ -48,31 +50,21 @@ pub struct Host {
 
 /// Installs CRDs, starts controllers and bundled providers, and returns once all of them serve.
 pub async fn start(client: kube::Client, options: &Options) -> Result<Host> {
+    let versions = if options.conversions.is_some() { Serving::All } else { Serving::Stored };
     for crd in bundle::crds()? {
+        let crd = served(&crd, versions);
         if options.core || crd.pointer("/spec/group").and_then(Value::as_str) == Some(wasm_provider::GROUP) {
             install::crd(&client, &crd).await?;
-        }
-    }
-    let mut registry = Registry::default();
-    let metrics = Arc::new(Metrics::register(&mut registry));
-    let interests = Arc::new(Interests::default());
-    let cache = Cache::new(client.clone(), Source::Management, interests.clone());
-    let remote = Remote::new(cache.clone(), interests.clone());
-    let manager = Manager::new(cache.clone(), interests, Arc::new(remote.clone()), metrics, ManagerOptions::default());
-    let shutdown = CancellationToken::new();
-    if options.core {
-        for controller in capwasm_core::controllers(remote.clone()) {
-            manager.add(controller.kind, controller.reconciler, controller.concurrency);
         }
     }
     let runtime = Runtime::new(RuntimeOptions { aot_dir: options.aot_dir.clone(), ..RuntimeOptions::default() })
         .context("unable to start the WebAssembly runtime")?;
     let files = ProviderFiles::open(&options.provider_dir)?;
     let bundled = bundled(&client, &runtime, &files, options).await?;
-    let kind = cache.kind_at(wasm_provider::API_VERSION, wasm_provider::KIND).await?;
-    manager.add(kind, Arc::new(Loader::new(runtime, manager.clone(), remote, files)), 4);
+    let (manager, registry) = controllers(&client, runtime, files, options).await?;
+    let shutdown = CancellationToken::new();
     let running = tokio::spawn({
-        let (manager, shutdown) = (manager.clone(), shutdown.clone());
+        let shutdown = shutdown.clone();
         async move { manager.run(shutdown).await }
     });
     let host = Host { registry: Arc::new(Mutex::new(registry)), running, shutdown };
@@ -80,6 +72,30 @@ pub async fn start(client: kube::Client, options: &Options) -> Result<Host> {
         serving(&client, &name).await?;
     }
     Ok(host)
+}
+
+/// Everything that reconciles, and what it measures.
+async fn controllers(
+    client: &kube::Client,
+    runtime: Arc<Runtime>,
+    files: ProviderFiles,
+    options: &Options,
+) -> Result<(Manager, Registry)> {
+    let mut registry = Registry::default();
+    let metrics = Arc::new(Metrics::register(&mut registry));
+    let interests = Arc::new(Interests::default());
+    let cache = Cache::new(client.clone(), Source::Management, interests.clone());
+    let remote = Remote::new(cache.clone(), interests.clone());
+    let manager = Manager::new(cache.clone(), interests, Arc::new(remote.clone()), metrics, ManagerOptions::default());
+    if options.core {
+        for controller in capwasm_core::controllers(remote.clone()) {
+            manager.add(controller.kind, controller.reconciler, controller.concurrency);
+        }
+    }
+    let kind = cache.kind_at(wasm_provider::API_VERSION, wasm_provider::KIND).await?;
+    let loader = Loader::new(runtime, manager.clone(), remote, files, options.conversions.clone());
+    manager.add(kind, Arc::new(loader), 4);
+    Ok((manager, registry))
 }
 
 impl Host {
@@ -144,3 +160,6 @@ async fn serving(client: &kube::Client, name: &str) -> Result<()> {
         None => bail!("provider {name} does not serve, and nothing says why"),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 
 mod apiserver;
 mod bundle;
+mod conversion;
 mod describe;
 mod diagnostics;
 mod embedded;
@@ -19,6 +20,8 @@ mod quickstart;
 mod run;
 mod signals;
 mod sim;
+#[cfg(test)]
+mod testing;
 mod tree;
 mod up;
 

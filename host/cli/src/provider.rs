@@ -59,6 +59,8 @@ struct Inspected {
     digest: String,
     size_bytes: usize,
     kinds: Vec<Value>,
+    /// Whether it converts between the API versions of its kinds.
+    converts: bool,
     wants: Wants,
 }
 
@@ -81,6 +83,7 @@ async fn inspect(options: Inspect) -> Result<()> {
             .iter()
             .map(|kind| serde_json::json!({"group": kind.group, "kind": kind.kind, "version": kind.version, "role": kind.role}))
             .collect(),
+        converts: provider.converts(),
         wants: descriptor.wants.clone(),
     };
     options.output.print(&inspected, people)
@@ -98,12 +101,15 @@ fn people(provider: &Inspected) -> String {
     let part = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     for kind in &provider.kinds {
         text += &format!(
-            "  {:32} {:24} {}/{}\n",
+            "  {:32} {:27} {}/{}\n",
             part(kind, "kind"),
             part(kind, "role"),
             part(kind, "group"),
             part(kind, "version")
         );
+    }
+    if provider.converts {
+        text += "converts between the API versions of its kinds\n";
     }
     text += "wants\n";
     let wants = &provider.wants;
@@ -127,6 +133,9 @@ fn people(provider: &Inspected) -> String {
     if wants.pki {
         text += "  keys and certificates\n";
     }
+    if wants.etcd {
+        text += "  membership of the workload cluster's etcd\n";
+    }
     text
 }
 
@@ -146,7 +155,7 @@ fn table(objects: &[Value]) -> String {
     let mut table = Table::new();
     table
         .load_style(comfy_table::presets::NOTHING)
-        .set_header(["NAME", "VERSION", "DIGEST", "READY", "REASON", "KINDS"]);
+        .set_header(["NAME", "VERSION", "DIGEST", "READY", "REASON", "ROLES", "GRANTS", "KINDS"]);
     for object in objects {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
         let ready = capwasm_api::conditions::get(object, "Ready");
@@ -161,8 +170,60 @@ fn table(objects: &[Value]) -> String {
             ready.map_or_else(String::new, |ready| {
                 if ready.message.is_empty() { ready.reason } else { format!("{}: {}", ready.reason, ready.message) }
             }),
+            roles(object).join(","),
+            grants(object).join(","),
             kinds.join(","),
         ]);
     }
     format!("{table}\n")
+}
+
+/// What it exports besides its descriptor, templates aside.
+fn roles(provider: &Value) -> Vec<String> {
+    let kinds = capwasm_api::json::items(provider, "/status/kinds");
+    let mut roles: Vec<String> = kinds
+        .iter()
+        .filter_map(|kind| kind["role"].as_str())
+        .filter(|role| *role != "template")
+        .map(str::to_owned)
+        .collect();
+    if capwasm_api::json::flag(provider, "/status/converts") == Some(true) {
+        roles.push("conversion".to_owned());
+    }
+    roles.sort();
+    roles.dedup();
+    roles
+}
+
+/// The capabilities that it is granted, by name; named endpoints in full, since each is a door of its own.
+fn grants(provider: &Value) -> Vec<String> {
+    let Some(granted) = provider.pointer("/spec/grants").and_then(Value::as_object) else { return Vec::new() };
+    let mut names = Vec::new();
+    for (name, grant) in granted {
+        match grant {
+            Value::Bool(true) => names.push(name.clone()),
+            Value::Object(endpoints) => names.extend(endpoints.keys().map(|endpoint| format!("{name}:{endpoint}"))),
+            Value::Array(list) if !list.is_empty() => names.push(name.clone()),
+            _ => {}
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn roles_and_grants_are_listed_once_by_name() {
+        let provider = json!({
+            "spec": {"grants": {
+                "endpoints": {"docker": {}}, "reads": [{"kind": "A"}], "writes": [], "pki": false, "etcd": true}},
+            "status": {"converts": true, "kinds": [
+                {"role": "template"}, {"role": "infrastructure-machine-pool"}, {"role": "bootstrap"}, {"role": "bootstrap"}]},
+        });
+        assert_eq!(roles(&provider), ["bootstrap", "conversion", "infrastructure-machine-pool"]);
+        assert_eq!(grants(&provider), ["endpoints:docker", "etcd", "reads"]);
+    }
 }

@@ -147,7 +147,11 @@ async fn manage(provider_dir: PathBuf, folder: &Path, engine: Engine) -> Result<
         kubeconfig: Some(folder.join("management.kubeconfig")),
     })
     .await?;
-    match host::start(server.client.clone(), &up::host_options(provider_dir, folder, &engine)).await {
+    let host_options = host::Options {
+        conversions: Some(server.conversions.clone()),
+        ..up::host_options(provider_dir, folder, &engine)
+    };
+    match host::start(server.client.clone(), &host_options).await {
         Ok(host) => Ok(Up { server, host, engine }),
         Err(error) => {
             server.stop().await?;

@@ -65,7 +65,11 @@ pub async fn start(options: &Options) -> Result<Up> {
     embedded::private_folder(&options.server.data_dir)?;
     let engine = engine::start(&options.engine, &options.server.data_dir).await?;
     let server = embedded::start(&options.server).await?;
-    let host = host::start(server.client.clone(), &host_options(provider_dir, &options.server.data_dir, &engine)).await;
+    let host_options = host::Options {
+        conversions: Some(server.conversions.clone()),
+        ..host_options(provider_dir, &options.server.data_dir, &engine)
+    };
+    let host = host::start(server.client.clone(), &host_options).await;
     match host {
         Ok(host) => Ok(Up { server, host, engine }),
         Err(error) => {
@@ -75,7 +79,7 @@ pub async fn start(options: &Options) -> Result<Up> {
     }
 }
 
-/// The host of an embedded server on an engine.
+/// The host on an engine, for a server that does not ask it to convert.
 pub fn host_options(provider_dir: PathBuf, data_dir: &Path, engine: &Engine) -> host::Options {
     host::Options {
         provider_dir,
@@ -83,6 +87,7 @@ pub fn host_options(provider_dir: PathBuf, data_dir: &Path, engine: &Engine) -> 
         endpoints: vec![("docker".to_owned(), engine.endpoint())],
         configurations: vec![("docker-infra".to_owned(), engine.configuration())],
         core: true,
+        conversions: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use capwasm_api::json;
+use capwasm_providers::widened;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
@@ -59,7 +60,13 @@ async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<()> {
                 if !ours || installed.map(String::as_str) == json::annotation(&wanted, DIGEST) {
                     return Ok(());
                 }
-                let patch = json!({"metadata": {"annotations": wanted.pointer("/metadata/annotations")}, "spec": wanted.get("spec")});
+                let spec = match json::kind(object) {
+                    "CustomResourceDefinition" => widened(&wanted, &live.data),
+                    _ => json!(wanted.get("spec")),
+                };
+                let metadata = json!({
+                    "labels": wanted.pointer("/metadata/labels"), "annotations": wanted.pointer("/metadata/annotations")});
+                let patch = json!({"metadata": metadata, "spec": spec});
                 return api
                     .patch(name, &PatchParams::default(), &Patch::Merge(patch))
                     .await
