@@ -29,6 +29,21 @@ pub fn output(arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
+/// Runs an example of a package, which has to succeed. `cargo test` has built it already where the whole workspace is tested.
+pub fn example(package: &str, name: &str, arguments: &[&str]) {
+    let built = profile().join("examples").join(name);
+    let mut command = if prebuilt_only() && built.is_file() {
+        Command::new(built)
+    } else {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.current_dir(guests::root()).args(["run", "--quiet", "--package", package, "--example", name]);
+        cargo.arg("--target-dir").arg(target()).arg("--");
+        cargo
+    };
+    let output = command.args(arguments).output().expect("the example starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// A folder with the bundled providers.
 pub fn provider_dir() -> PathBuf {
     let prebuilt = target().join("plugins");

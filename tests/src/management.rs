@@ -22,6 +22,8 @@ const READY: Duration = Duration::from_secs(120);
 pub struct Management {
     folder: Folder,
     provider_dir: PathBuf,
+    /// What `--engine` and its companions say.
+    engine: Vec<String>,
     /// Host and port of the API server and of the diagnostics; the same after a restart.
     listen: String,
     diagnostics: String,
@@ -43,9 +45,19 @@ impl Management {
 
     /// Starts one with the components in a folder.
     pub fn start_with(provider_dir: PathBuf) -> Management {
+        Management::start_on(&["--engine", "sim"], provider_dir)
+    }
+
+    /// Starts one on the Docker engine, with a load balancer and images of simulated nodes of this version.
+    pub fn start_on_docker(version: &str) -> Management {
+        Management::start_on(&["--engine", "docker", "--simulated-nodes", version], binary::provider_dir())
+    }
+
+    fn start_on(engine: &[&str], provider_dir: PathBuf) -> Management {
         let management = Management {
             folder: Folder::new(),
             provider_dir,
+            engine: engine.iter().map(|argument| (*argument).to_owned()).collect(),
             listen: free_address(),
             diagnostics: free_address(),
             process: Mutex::new(None),
@@ -100,7 +112,7 @@ impl Management {
         self.kill();
         let mut command = Command::new(binary::capwasm());
         command.arg("up").arg("--data-dir").arg(self.data_dir()).args(["--listen", &self.listen]);
-        command.arg("--kubeconfig").arg(self.kubeconfig()).args(["--engine", "sim"]);
+        command.arg("--kubeconfig").arg(self.kubeconfig()).args(&self.engine);
         command.arg("--provider-dir").arg(&self.provider_dir).args(["--diagnostics", &self.diagnostics]);
         *self.process() = Some(Process::spawn(command, &self.log(), "capwasm is ready on"));
     }

@@ -9,11 +9,14 @@ use serde_json::{Value, json};
 use crate::wait;
 
 /// Kinds that the whole path makes, with their apiVersions.
-pub const KINDS: [(&str, &str); 15] = [
+pub const KINDS: [(&str, &str); 18] = [
     ("Cluster", "cluster.x-k8s.io/v1beta2"),
     ("Machine", "cluster.x-k8s.io/v1beta2"),
     ("MachineSet", "cluster.x-k8s.io/v1beta2"),
     ("MachineDeployment", "cluster.x-k8s.io/v1beta2"),
+    ("MachinePool", "cluster.x-k8s.io/v1beta2"),
+    ("MachineHealthCheck", "cluster.x-k8s.io/v1beta2"),
+    ("DockerMachinePool", "infrastructure.cluster.x-k8s.io/v1beta2"),
     ("DockerCluster", "infrastructure.cluster.x-k8s.io/v1beta2"),
     ("DockerMachine", "infrastructure.cluster.x-k8s.io/v1beta2"),
     ("DockerMachineTemplate", "infrastructure.cluster.x-k8s.io/v1beta2"),

@@ -23,6 +23,11 @@ pub struct Sample {
 impl Sample {
     /// With so many control-plane machines and workers.
     pub fn new(name: &str, control_planes: usize, workers: usize) -> Sample {
+        Sample::of(VERSION, name, control_planes, workers)
+    }
+
+    /// The same of another Kubernetes version.
+    pub fn of(version: &str, name: &str, control_planes: usize, workers: usize) -> Sample {
         let (planes, count) = (control_planes.to_string(), workers.to_string());
         let text = binary::output(&[
             "generate",
@@ -31,7 +36,7 @@ impl Sample {
             "--namespace",
             name,
             "--kubernetes-version",
-            VERSION,
+            version,
             "--control-plane-machine-count",
             &planes,
             "--worker-machine-count",

@@ -41,3 +41,15 @@ pub fn kubectl(test: &str) -> bool {
     }
     true
 }
+
+/// Where a statically linked busybox is.
+pub const BUSYBOX: &str = "/bin/busybox";
+
+/// Whether there is busybox; otherwise `test` is told to be skipped.
+pub fn busybox(test: &str) -> bool {
+    let there = std::path::Path::new(BUSYBOX).is_file();
+    if !there {
+        skip(test, &format!("{BUSYBOX} is not there: install Debian's busybox-static"));
+    }
+    there
+}

@@ -36,7 +36,7 @@ fn provider_inspect_tells_what_a_component_is_and_wants() {
     }
     let inspected: Value =
         serde_json::from_str(&output(&["provider", "inspect", path(&file), "--output", "json"])).unwrap();
-    assert_eq!(inspected["kinds"].as_array().unwrap().len(), 4);
+    assert_eq!(inspected["kinds"].as_array().unwrap().len(), 6);
     assert_eq!(inspected["wants"]["endpoints"], json!(["docker"]));
 }
 

@@ -163,6 +163,34 @@ fn c1_c2_an_infrastructure_object_without_owner_is_stored_looked_at_once_and_lef
     );
 }
 
+/// Of each role the machine with the fewest writes counts: beside other tests, one may be kept waiting anywhere. A machine that
+/// needs longer than a status may wait shows more of its way: its Machine and its DockerMachine say once that they wait, and
+/// the first control-plane machine once more when the workload cluster answers.
+#[test]
+fn a_worker_costs_at_most_twelve_writes_and_a_control_plane_machine_fourteen() {
+    const LONGEST_HOLD: Duration = Duration::from_secs(1);
+    let run = run();
+    for (role, is_worker, quick, slow) in [("workers", true, 12, 13), ("control plane", false, 14, 16)] {
+        let mut costs = Vec::new();
+        for machine in run.all("Machine").into_iter().filter(|it| owner(it, "MachineSet").is_some() == is_worker) {
+            let name = name_of(machine);
+            let writes = ["Machine", "KubeadmConfig", "DockerMachine", "Secret"].map(|kind| {
+                let count = history::of(&run.versions, kind, name).iter().filter(|seen| !seen.deleted).count();
+                assert!(count > 0, "{kind} {name} is a machine's");
+                (kind, count)
+            });
+            let created = run.first("Machine", name, |_| true).at;
+            let running = run.first("Machine", name, |machine| text(machine, "/status/phase") == "Running").at;
+            let took = running.saturating_duration_since(created);
+            let most = if took < LONGEST_HOLD { quick } else { slow };
+            let sum: usize = writes.iter().map(|(_, count)| count).sum();
+            costs.push((sum.saturating_sub(most), sum, most, took, writes));
+        }
+        let (above, ..) = costs.iter().min().unwrap();
+        assert_eq!(*above, 0, "{role}: {costs:?}");
+    }
+}
+
 #[test]
 fn c3_c19_the_phase_goes_from_pending_over_provisioning_to_provisioned() {
     let mut phases: Vec<&str> = Vec::new();

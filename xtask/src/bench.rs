@@ -8,9 +8,9 @@ use std::process::Command;
 /// Options of `cargo xtask bench`.
 #[derive(Args)]
 pub struct Options {
-    /// Numbers of single-node clusters to provision on the simulator.
-    #[arg(long, value_delimiter = ',', default_value = "1,10,100")]
-    clusters: Vec<usize>,
+    /// What to provision on the simulator: numbers of single-node clusters, or machines of one cluster (`3+50`).
+    #[arg(long, value_delimiter = ',', default_value = "1,10,100,3+0,3+50")]
+    clusters: Vec<String>,
     /// Leave out the cost of a provider call.
     #[arg(long)]
     no_calls: bool,
@@ -24,8 +24,9 @@ pub fn run(options: &Options) -> Result<()> {
         shell::run(build::cargo().args(["bench", "--package", "capwasm-runtime", "--bench", "call"]))?;
     }
     shell::run(build::cargo().args(["build", "--release", "--package", "capwasm-tests", "--bin", "scale"]))?;
-    let counts: Vec<String> = options.clusters.iter().map(usize::to_string).collect();
     shell::run(
-        Command::new(build::target().join("release/scale")).arg(build::target().join("release/capwasm")).args(counts),
+        Command::new(build::target().join("release/scale"))
+            .arg(build::target().join("release/capwasm"))
+            .args(&options.clusters),
     )
 }

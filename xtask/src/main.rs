@@ -5,6 +5,7 @@
 mod bench;
 mod build;
 mod docker;
+mod kubeadm;
 mod setup;
 mod shell;
 mod test;

@@ -1,6 +1,6 @@
 //! What a machine needs: the WebAssembly target always; a Docker engine and kubectl for the tests that use them.
 
-use crate::{docker, shell};
+use crate::{docker, kubeadm, shell};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::process::Command;
@@ -11,6 +11,9 @@ pub struct Options {
     /// Only say what is missing.
     #[arg(long)]
     pub no_install: bool,
+    /// Do not build the real kubeadm, which takes some minutes the first time.
+    #[arg(long)]
+    pub skip_kubeadm: bool,
 }
 
 /// What this machine offers to the tests.
@@ -20,6 +23,8 @@ pub struct Machine {
     pub docker: bool,
     /// kubectl is on PATH and new enough (1.29).
     pub kubectl: bool,
+    /// The real kubeadm was built.
+    pub kubeadm: bool,
 }
 
 /// Sets the machine up as far as it may, and tells what there is.
@@ -32,9 +37,23 @@ pub fn run(options: &Options) -> Result<Machine> {
     if !docker::answers() && may_install {
         docker::install_and_start();
     }
-    let machine = Machine { docker: docker::answers(), kubectl: kubectl() };
+    let programs = [("etcd", "etcd-server"), ("busybox", "busybox-static")];
+    let missing: Vec<&str> =
+        programs.iter().filter(|(name, _)| !shell::on_path(name)).map(|(_, debian)| *debian).collect();
+    if !missing.is_empty() && may_install {
+        install(&missing);
+    }
+    let machine =
+        Machine { docker: docker::answers(), kubectl: kubectl(), kubeadm: !options.skip_kubeadm && kubeadm::build() };
     for (there, what, package) in [
         (machine.docker, "a Docker engine", "docker.io and iptables, then `dockerd`"),
+        (
+            machine.kubeadm || options.skip_kubeadm,
+            "the real kubeadm, which judges generated configuration",
+            "Go 1.26 or newer, with access to a Go module proxy",
+        ),
+        (shell::on_path("etcd"), "etcd", "Debian's etcd-server"),
+        (shell::on_path("busybox"), "busybox, statically linked", "Debian's busybox-static"),
         (machine.kubectl, "kubectl 1.29 or newer", "Debian 13's `kubectl`, or one from the Kubernetes project"),
     ] {
         if !there {
@@ -74,6 +93,16 @@ fn kubectl() -> bool {
 
 /// Debian's own package where it is new enough; a failure is told by what is missing afterwards.
 fn install_kubectl() {
+    install(&["kubectl"]);
+}
+
+/// Debian packages. That one fails is told by what is missing afterwards.
+fn install(packages: &[&str]) {
     let _ = shell::status(Command::new("apt-get").args(["update", "-q"]));
-    let _ = shell::status(Command::new("apt-get").args(["install", "-y", "-q", "--no-install-recommends", "kubectl"]));
+    for package in packages {
+        // Debian starts servers when it installs them; these are started by tests.
+        let mut command = Command::new("apt-get");
+        command.env("RUNLEVEL", "1").args(["install", "-y", "-q", "--no-install-recommends", package]);
+        let _ = shell::status(&mut command);
+    }
 }

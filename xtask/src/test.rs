@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all tests, their counts, and loudly what did not run.
 
-use crate::{build, setup, shell};
+use crate::{build, kubeadm, setup, shell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::io::{BufRead, BufReader, Write};
@@ -12,8 +12,8 @@ pub struct Options {
     /// Install nothing, start nothing.
     #[arg(long)]
     no_install: bool,
-    /// Leave a part out: `docker` or `kubectl`. May be given again.
-    #[arg(long, value_parser = ["docker", "kubectl"])]
+    /// Leave a part out: `docker`, `kubectl` or `kubeadm`. May be given again.
+    #[arg(long, value_parser = ["docker", "kubectl", "kubeadm"])]
     skip: Vec<String>,
     /// Run only tests whose name contains this.
     filter: Option<String>,
@@ -21,7 +21,8 @@ pub struct Options {
 
 /// Runs the tests; an error when one fails.
 pub fn run(options: &Options) -> Result<()> {
-    let machine = setup::run(&setup::Options { no_install: options.no_install })?;
+    let skipped = |part: &str| options.skip.iter().any(|skip| skip == part);
+    let machine = setup::run(&setup::Options { no_install: options.no_install, skip_kubeadm: skipped("kubeadm") })?;
     build::plugins()?;
     shell::run(build::cargo().args(["build", "--package", "capwasm", "--package", "capwasm-sim", "--bins"]))?;
 
@@ -31,9 +32,9 @@ pub fn run(options: &Options) -> Result<()> {
     let mut command = build::cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]);
     command.env("CAPWASM_SKIPS", &skips).env("CAPWASM_PREBUILT", "1");
-    for part in ["docker", "kubectl"] {
-        let there = if part == "docker" { machine.docker } else { machine.kubectl };
-        if !there || options.skip.iter().any(|skip| skip == part) {
+    command.env("CAPWASM_KUBEADM", kubeadm::folder());
+    for (part, there) in [("docker", machine.docker), ("kubectl", machine.kubectl), ("kubeadm", machine.kubeadm)] {
+        if !there || skipped(part) {
             command.env(format!("CAPWASM_SKIP_{}", part.to_uppercase()), "1");
         }
     }

@@ -1,5 +1,6 @@
-//! Single-node clusters on the simulator: time, peak memory, and API writes per machine. Prints a row per number of
-//! clusters. Usage: `scale CAPWASM_BINARY COUNT...`
+//! Clusters on the simulator: time, peak memory, and API writes per machine. Prints a row per shape, and below it the writes per
+//! machine of each kind. Usage: `scale CAPWASM_BINARY SHAPE...`, where a shape is a number of single-node clusters (`100`) or
+//! one cluster's control-plane machines and workers (`3+50`).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,27 +19,57 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Time between ready and the look at idle memory.
 const REST: Duration = Duration::from_secs(20);
 /// Kinds whose writes make up a machine.
-const MACHINE_KINDS: [&str; 3] = ["Machine", "KubeadmConfig", "DockerMachine"];
+const MACHINE_KINDS: [&str; 4] = ["Machine", "KubeadmConfig", "DockerMachine", "Secret"];
+
+/// What is provisioned at once.
+#[derive(Clone, Copy)]
+struct Shape {
+    clusters: usize,
+    control_planes: usize,
+    workers: usize,
+}
+
+impl Shape {
+    fn parse(text: &str) -> Result<Shape> {
+        let number = |text: &str| text.parse().with_context(|| format!("{text:?} is not a number"));
+        Ok(match text.split_once('+') {
+            Some((planes, workers)) => {
+                Shape { clusters: 1, control_planes: number(planes)?, workers: number(workers)? }
+            }
+            None => Shape { clusters: number(text)?, control_planes: 1, workers: 0 },
+        })
+    }
+
+    fn machines(self) -> f64 {
+        (self.clusters * (self.control_planes + self.workers)) as f64
+    }
+}
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args_os().skip(1);
-    let binary = PathBuf::from(arguments.next().context("usage: scale CAPWASM_BINARY COUNT...")?);
-    let counts: Vec<usize> = arguments.map(|count| Ok(count.to_string_lossy().parse()?)).collect::<Result<_>>()?;
+    let binary = PathBuf::from(arguments.next().context("usage: scale CAPWASM_BINARY SHAPE...")?);
+    let shapes: Vec<(String, Shape)> = arguments
+        .map(|text| Ok((text.to_string_lossy().into_owned(), Shape::parse(&text.to_string_lossy())?)))
+        .collect::<Result<_>>()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     println!("{} cores, {:.1} ms per fsync of 4 kB", std::thread::available_parallelism()?, fsync_millis()?);
-    println!("clusters  seconds  s/cluster  host idle MB  host peak MB  sim peak MB  writes/machine  its objects only");
-    for count in counts {
-        let row = runtime.block_on(measure(&binary, count))?;
+    println!("   shape  seconds  s/machine  host idle MB  host peak MB  sim peak MB  writes/machine  its objects only");
+    for (text, shape) in shapes {
+        let row = runtime.block_on(measure(&binary, shape))?;
+        let machines = shape.machines();
         println!(
-            "{count:8}  {:7.1}  {:9.3}  {:12.0}  {:12.0}  {:11.0}  {:14.1}  {:16.1}",
+            "{text:>8}  {:7.1}  {:9.3}  {:12.0}  {:12.0}  {:11.0}  {:14.1}  {:16.1}",
             row.seconds,
-            row.seconds / count as f64,
+            row.seconds / machines,
             row.idle_mb,
             row.host_mb,
             row.sim_mb,
-            row.writes / count as f64,
-            row.machine_writes / count as f64
+            row.writes / machines,
+            row.machine_writes / machines
         );
+        let kinds: Vec<String> =
+            row.kinds.iter().map(|(kind, writes)| format!("{kind} {:.1}", writes / machines)).collect();
+        println!("          {}", kinds.join(", "));
     }
     Ok(())
 }
@@ -50,17 +81,18 @@ struct Row {
     sim_mb: f64,
     writes: f64,
     machine_writes: f64,
+    kinds: BTreeMap<String, f64>,
 }
 
-async fn measure(binary: &Path, count: usize) -> Result<Row> {
+async fn measure(binary: &Path, shape: Shape) -> Result<Row> {
     let folder = tempfile::tempdir()?;
     let mut host = Host::start(binary, folder.path())?;
-    let result = provision(binary, &host, folder.path(), count).await;
+    let result = provision(binary, &host, folder.path(), shape).await;
     host.stop()?;
     result
 }
 
-async fn provision(binary: &Path, host: &Host, folder: &Path, count: usize) -> Result<Row> {
+async fn provision(binary: &Path, host: &Host, folder: &Path, shape: Shape) -> Result<Row> {
     let config = Kubeconfig::read_from(folder.join("kubeconfig"))?;
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
     let client = kube::Client::try_from(config)?;
@@ -69,29 +101,28 @@ async fn provision(binary: &Path, host: &Host, folder: &Path, count: usize) -> R
     let idle_mb = memory(host.process.id(), "VmRSS:")?;
     let before = writes(host.diagnostics)?;
     let started = Instant::now();
-    for index in 0..count {
+    let (planes, workers) = (shape.control_planes.to_string(), shape.workers.to_string());
+    for index in 0..shape.clusters {
         let manifests = Command::new(binary)
-            .args(["generate", "cluster", &format!("c{index}"), "--worker-machine-count", "0"])
+            .args(["generate", "cluster", &format!("c{index}"), "--control-plane-machine-count", &planes])
+            .args(["--worker-machine-count", &workers])
             .output()?;
         apply(&client, &String::from_utf8(manifests.stdout)?).await?;
     }
-    let clusters: Api<DynamicObject> =
-        Api::all_with(client, &ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "Cluster")));
+    let all = |kind: &str| -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", kind));
+        Api::all_with(client.clone(), &resource)
+    };
+    let (clusters, machines) = (all("Cluster"), all("Machine"));
     loop {
-        let available = clusters
-            .list(&ListParams::default())
-            .await?
-            .items
-            .iter()
-            .filter(|cluster| is_available(&cluster.data))
-            .count();
-        if available == count {
+        let available = count(&clusters, is_available).await?;
+        if available == shape.clusters && count(&machines, is_running).await? as f64 == shape.machines() {
             break;
         }
         if started.elapsed() > LONGEST {
-            bail!("{available} of {count} clusters are available after {LONGEST:?}");
+            bail!("{available} of {} clusters are available after {LONGEST:?}", shape.clusters);
         }
-        tokio::time::sleep(Duration::from_millis(if count < 20 { 50 } else { 500 })).await;
+        tokio::time::sleep(Duration::from_millis(if shape.clusters < 20 { 50 } else { 500 })).await;
     }
     let seconds = started.elapsed().as_secs_f64();
     let after = writes(host.diagnostics)?;
@@ -112,6 +143,11 @@ async fn provision(binary: &Path, host: &Host, folder: &Path, count: usize) -> R
         sim_mb: memory(simulator(folder)?, "VmHWM:")?,
         writes: of(None),
         machine_writes: of(Some(&MACHINE_KINDS)),
+        kinds: after
+            .iter()
+            .map(|(kind, writes)| (kind.clone(), writes - before.get(kind).copied().unwrap_or_default()))
+            .filter(|(_, writes)| *writes > 0.0)
+            .collect(),
     })
 }
 
@@ -130,6 +166,14 @@ async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
         api.patch(name, &PatchParams::apply("scale"), &Patch::Apply(&document)).await?;
     }
     Ok(())
+}
+
+async fn count(api: &Api<DynamicObject>, is: fn(&Value) -> bool) -> Result<usize> {
+    Ok(api.list(&ListParams::default()).await?.items.iter().filter(|object| is(&object.data)).count())
+}
+
+fn is_running(data: &Value) -> bool {
+    data["status"]["phase"] == "Running"
 }
 
 fn is_available(data: &Value) -> bool {
