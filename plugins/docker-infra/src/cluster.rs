@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::bootstrap::last_lines;
 use crate::config::Configuration;
-use crate::engine::{Container, Engine};
-use crate::family::{Families, Family};
+use crate::engine::{Container, Engine, EngineError};
+use crate::family::{self, Families, Family};
 use crate::haproxy::{self, Front, PORT};
 use crate::kinds::{self, CLUSTER_NAME_LABEL, ClusterSpec};
 use crate::{deprecated, network, ownership};
@@ -96,7 +96,8 @@ fn balance(cx: &mut Context<'_>, subject: &Subject<'_>) -> Result<ClusterAnswer,
         &cx.host.related("infrastructure-machines"),
         &subject.cluster,
         subject.families.first(),
-    );
+        &|docker_machine, name| address_of(subject, &engine, docker_machine, name),
+    )?;
     let front = Front { port: subject.port(), ipv6: subject.families.has(Family::V6), template: template.as_deref() };
     let file = haproxy::render(&servers, &front).map_err(|error| Problem::invalid("BadTemplate", error.to_string()))?;
     let print = haproxy::fingerprint(&file);
@@ -149,6 +150,19 @@ fn balance(cx: &mut Context<'_>, subject: &Subject<'_>) -> Result<ClusterAnswer,
     }
     let message = "the load balancer does not stay as it was made; is somebody else changing it?";
     Err(Problem::transient("LoadBalancerUnstable", message))
+}
+
+/// Where a machine's container is, in the load balancer's family; none while it has no address.
+fn address_of(
+    subject: &Subject<'_>,
+    engine: &Engine<'_>,
+    docker_machine: &Value,
+    name: &str,
+) -> Result<Option<String>, EngineError> {
+    let names_it = object::text(docker_machine, "/spec/providerID") == kinds::provider_id(name);
+    let found = engine.container(name)?.filter(|found| ownership::is_ours(found, docker_machine, names_it));
+    let network = &subject.configuration.network;
+    Ok(found.and_then(|found| family::address(&found, subject.families.first(), network).map(str::to_owned)))
 }
 
 /// An endpoint that was given from outside is left alone. One that was ours and is no longer the load balancer's

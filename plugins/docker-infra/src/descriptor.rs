@@ -20,7 +20,9 @@ pub fn describe() -> Descriptor {
         .kind(
             Kind::new(Role::InfrastructureMachine, include_str!("../crds/dockermachines.json"))
                 .finalizer(MACHINE_FINALIZER)
+                .may_wait("addresses")
                 .may_wait("bootstrap")
+                .may_wait("failureDomain")
                 .may_wait("ContainerProvisioned"),
         )
         .kind(Kind::new(Role::Template, include_str!("../crds/dockerclustertemplates.json")))

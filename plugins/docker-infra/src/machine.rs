@@ -1,8 +1,9 @@
 //! DockerMachine: a container that becomes a node.
 //!
-//! Look at the container, decide, do one thing, look again; what needs time is left to a later pass. While all goes well the
-//! status has news twice: when the container runs, and when the machine is a node. The first is for people, unless an API
-//! server's address is in it: it may wait (see the descriptor), and is not written at all where the second comes soon.
+//! Look at the container, decide, do one thing, look again; what needs time is left to a later pass. The provider ID is told as
+//! soon as the container runs: the container's name is in it, so that the load balancer can ask the engine for the address. While
+//! all goes well the status has news twice: when the container runs, and when the machine is a node. The first is for people: it
+//! may wait (see the descriptor), and is not written at all where the second comes soon.
 
 mod boot;
 mod container;
@@ -60,15 +61,17 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Whether it was a node once: then its container is never made again silently.
+    /// Whether it was a node once. When the status was lost the Machine knows: it takes the identity of nodes only.
     fn is_latched(&self) -> bool {
-        !self.spec.provider_id.is_empty()
+        !object::text(&self.machine, "/spec/providerID").is_empty()
             || self.object.pointer("/status/initialization/provisioned").and_then(Value::as_bool) == Some(true)
     }
 
-    /// Whether commands have been run in its container.
+    /// Whether commands may have been run in its container: then it is never made again silently.
     fn has_begun(&self) -> bool {
-        self.object.pointer("/status/bootstrap/startedAt").is_some()
+        !self.spec.provider_id.is_empty()
+            || self.object.pointer("/status/bootstrap/startedAt").is_some()
+            || self.is_latched()
     }
 
     /// Whether an API server runs in it.
@@ -164,8 +167,7 @@ fn provision_one(cx: &mut Context<'_>, subject: &Subject<'_>) -> Result<MachineA
     cx.out.condition(CONTAINER_PROVISIONED, Some(true), "Provisioned", "");
     let mut answer = answer(subject, &container);
     if !subject.is_latched() && !becomes_node(cx, subject, &engine, &container)? {
-        // The load balancer waits for the address of an API server, and nobody for that of another machine.
-        return Ok(if subject.is_control_plane() { answer } else { MachineAnswer::default() });
+        return Ok(answer);
     }
     cx.out.condition(BOOTSTRAP_SUCCEEDED, Some(true), "Succeeded", "");
     if !subject.is_latched() {
@@ -176,7 +178,6 @@ fn provision_one(cx: &mut Context<'_>, subject: &Subject<'_>) -> Result<MachineA
         cx.out.status(json!({"loadBalancerConfigured": true}));
     }
     answer.provisioned = true;
-    answer.provider_id = Some(kinds::provider_id(&subject.name));
     Ok(answer)
 }
 
@@ -257,6 +258,7 @@ fn running_container(
     ))
 }
 
+/// Who and where a machine with a running container is.
 fn answer(subject: &Subject<'_>, container: &Container) -> MachineAnswer {
     let mut addresses = vec![Address { kind: AddressKind::Hostname, value: subject.name.clone() }];
     for ip in subject.families.addresses(container, &subject.configuration.network) {
@@ -267,7 +269,12 @@ fn answer(subject: &Subject<'_>, container: &Container) -> MachineAnswer {
         addresses.push(Address { kind, value: subject.name.clone() });
     }
     let failure_domain = container.label(FAILURE_DOMAIN_LABEL).filter(|domain| !domain.is_empty());
-    MachineAnswer { addresses, failure_domain: failure_domain.map(str::to_owned), ..MachineAnswer::default() }
+    MachineAnswer {
+        provisioned: false,
+        provider_id: Some(kinds::provider_id(&subject.name)),
+        addresses,
+        failure_domain: failure_domain.map(str::to_owned),
+    }
 }
 
 /// Whether the cluster's load balancer is newly known to have the machine behind it.

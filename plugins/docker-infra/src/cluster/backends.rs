@@ -1,4 +1,7 @@
 //! Which API servers stand behind the load balancer, and how much each gets.
+//!
+//! A DockerMachine tells its addresses with a status that may come late. Until then the engine is asked: of a machine with a
+//! provider ID it has a container.
 
 use capwasm_sdk::object;
 use serde_json::Value;
@@ -21,44 +24,74 @@ enum Leaving {
     Going,
 }
 
+/// Asks the engine for the address of the container of a DockerMachine, by the container's name.
+pub type Ask<'a, E> = &'a dyn Fn(&Value, &str) -> Result<Option<String>, E>;
+
 /// Of all control-plane machines with an address. One that leaves gets no new connections, and then none at all; but the
 /// last ones keep what they have, so that they can still be drained.
-pub fn of(machines: &[Value], docker_machines: &[Value], cluster: &str, family: Family) -> Vec<Backend> {
+pub fn of<E>(
+    machines: &[Value],
+    docker_machines: &[Value],
+    cluster: &str,
+    family: Family,
+    ask: Ask<'_, E>,
+) -> Result<Vec<Backend>, E> {
     let candidates: Vec<(Leaving, Backend)> = machines
         .iter()
         .filter(|machine| object::label(machine, CONTROL_PLANE_LABEL).is_some())
-        .filter_map(|machine| candidate(machine, docker_machines, cluster, family))
-        .collect();
+        .filter_map(|machine| candidate(machine, docker_machines, cluster, family, ask).transpose())
+        .collect::<Result<_, E>>()?;
     let best = candidates.iter().map(|(leaving, _)| *leaving).min().unwrap_or(Leaving::No);
-    candidates
+    let backends = candidates
         .into_iter()
         .filter(|(leaving, _)| *leaving != Leaving::Going || best == Leaving::Going)
         .map(|(leaving, backend)| {
             if leaving == Leaving::Draining && best == Leaving::No { Backend { weight: 0, ..backend } } else { backend }
-        })
-        .collect()
+        });
+    Ok(backends.collect())
 }
 
-fn candidate(machine: &Value, docker_machines: &[Value], cluster: &str, family: Family) -> Option<(Leaving, Backend)> {
+fn candidate<E>(
+    machine: &Value,
+    docker_machines: &[Value],
+    cluster: &str,
+    family: Family,
+    ask: Ask<'_, E>,
+) -> Result<Option<(Leaving, Backend)>, E> {
     let reference = object::text(machine, "/spec/infrastructureRef/name");
     let docker_machine = docker_machines.iter().find(|candidate| {
         object::name(candidate) == reference && object::namespace(candidate) == object::namespace(machine)
-    })?;
-    let addresses = docker_machine.pointer("/status/addresses")?.as_array()?;
-    let internal = addresses.iter().find(|address| {
-        object::text(address, "/type") == "InternalIP" && family_of(object::text(address, "/address")) == Some(family)
-    })?;
-    let backend = Backend {
-        name: machine_name(cluster, object::name(machine)).ok()?,
-        address: object::text(internal, "/address").to_owned(),
-        weight: weight(docker_machine),
+    });
+    let (Some(docker_machine), Ok(name)) = (docker_machine, machine_name(cluster, object::name(machine))) else {
+        return Ok(None);
     };
+    let address = match told(docker_machine) {
+        Some(addresses) => internal(addresses, family),
+        None if object::text(docker_machine, "/spec/providerID").is_empty() => None,
+        None => ask(docker_machine, &name)?,
+    };
+    let Some(address) = address else { return Ok(None) };
+    let backend = Backend { name, address, weight: weight(docker_machine) };
     let leaving = match (object::is_deleting(docker_machine), object::is_deleting(machine)) {
         (true, _) => Leaving::Going,
         (false, true) => Leaving::Draining,
         (false, false) => Leaving::No,
     };
-    Some((leaving, backend))
+    Ok(Some((leaving, backend)))
+}
+
+/// The addresses that a DockerMachine tells; none before it does.
+fn told(docker_machine: &Value) -> Option<&[Value]> {
+    let addresses = docker_machine.pointer("/status/addresses")?.as_array()?;
+    Some(addresses.as_slice()).filter(|addresses| !addresses.is_empty())
+}
+
+fn internal(addresses: &[Value], family: Family) -> Option<String> {
+    let internal = addresses.iter().filter(|address| object::text(address, "/type") == "InternalIP");
+    internal
+        .map(|address| object::text(address, "/address"))
+        .find(|address| family_of(address) == Some(family))
+        .map(str::to_owned)
 }
 
 /// What a person wants it to have; the usual where that is no weight.
@@ -101,7 +134,8 @@ mod tests {
                 json!({"metadata": {"name": format!("{name}-i"), "annotations": annotations, "deletionTimestamp": deleted(*going)}, "status": {"addresses": addresses}})
             })
             .collect();
-        let found = of(&machines, &docker_machines, "quick", family);
+        let silent = |_: &Value, name: &str| -> Result<Option<String>, ()> { panic!("{name} tells its addresses") };
+        let found = of(&machines, &docker_machines, "quick", family, &silent).unwrap();
         found.into_iter().map(|backend| (backend.name, backend.address, backend.weight)).collect()
     }
 
@@ -154,6 +188,32 @@ mod tests {
                 .collect();
             assert_eq!(backends(&pairs, Family::V4), expected, "{what}");
         }
+    }
+
+    #[test]
+    fn the_engine_is_asked_once_there_is_a_container_and_until_its_addresses_are_told() {
+        let machine = json!({"metadata": {"name": "quick-a", "labels": {CONTROL_PLANE_LABEL: ""}}, "spec": {"infrastructureRef": {"name": "a-i"}}});
+        let of = |spec: Value, status: Value, ask: Ask<'_, &'static str>| {
+            let docker_machine = json!({"metadata": {"name": "a-i"}, "spec": spec, "status": status});
+            let found = super::of(std::slice::from_ref(&machine), &[docker_machine], "quick", Family::V4, ask);
+            found.map(|backends| backends.into_iter().map(|backend| backend.address).collect::<Vec<_>>())
+        };
+        let named = || json!({"providerID": "docker:////quick-a"});
+        let told = json!({"addresses": [{"type": "InternalIP", "address": "1.1.1.1"}]});
+        let runs: Ask<'_, &str> = &|object, name| {
+            assert_eq!((object::name(object), name), ("a-i", "quick-a"));
+            Ok(Some("1.1.1.9".to_owned()))
+        };
+        assert_eq!(of(json!({}), json!({}), runs), Ok(vec![]), "no container yet");
+        assert_eq!(of(named(), json!({}), runs), Ok(vec!["1.1.1.9".to_owned()]));
+        assert_eq!(of(named(), json!({"addresses": []}), runs), Ok(vec!["1.1.1.9".to_owned()]));
+        assert_eq!(of(named(), told, runs), Ok(vec!["1.1.1.1".to_owned()]), "what is told counts");
+        assert_eq!(of(named(), json!({}), &|_, _| Ok(None)), Ok(vec![]), "it does not run");
+        assert_eq!(
+            of(named(), json!({}), &|_, _| Err("engine")),
+            Err("engine"),
+            "nobody is left out for want of an answer"
+        );
     }
 
     #[test]

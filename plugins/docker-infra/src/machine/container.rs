@@ -36,7 +36,7 @@ pub enum Act {
 pub fn decide(subject: &Subject<'_>, found: Option<&Container>) -> Act {
     let name = &subject.name;
     let Some(container) = found else {
-        return if subject.is_latched() || subject.has_begun() {
+        return if subject.has_begun() {
             let message = format!("the container {name} is gone; delete the Machine to get another one");
             Act::Refuse(Problem::terminal("ContainerLost", message))
         } else {

@@ -64,10 +64,12 @@ fn member(docker_machine: &Value, machines: &[Value]) -> Member {
             && object::text(machine, "/spec/infrastructureRef/kind") == "DockerMachine"
     });
     let marked = |object: &Value| object::annotation(object, DELETE_ANNOTATION).is_some();
-    let provider_id = object::text(docker_machine, "/spec/providerID");
+    let provisioned =
+        docker_machine.pointer("/status/initialization/provisioned").and_then(Value::as_bool) == Some(true);
+    // A container has one before it is a node.
+    let provider_id = if provisioned { object::text(docker_machine, "/spec/providerID") } else { "" };
     let annotation = |name: &str| object::annotation(docker_machine, name).unwrap_or_default().to_owned();
-    let ready = docker_machine.pointer("/status/initialization/provisioned").and_then(Value::as_bool) == Some(true)
-        && !provider_id.is_empty();
+    let ready = !provider_id.is_empty();
     let mut instance = json!({
         "instanceName": name,
         "bootstrapped": object::is_true(docker_machine, "BootstrapExecSucceeded"),

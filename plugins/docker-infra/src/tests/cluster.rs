@@ -86,6 +86,31 @@ fn the_configuration_follows_the_control_plane_machines() {
     assert_eq!(world.engine.borrow().containers["quick-lb"].signals, ["HUP", "HUP"]);
 }
 
+#[test]
+fn a_machine_is_behind_the_load_balancer_before_it_tells_its_address() {
+    let mut machine = super::machine::world_of(false);
+    let mut world = World::behind(host("quick"), docker_cluster("quick", "c1"), std::rc::Rc::clone(&machine.engine));
+    settle(&mut world);
+    super::machine::pass(&mut machine);
+    assert!(!object::text(&machine.object, "/spec/providerID").is_empty());
+    assert_eq!(machine.object.pointer("/status/addresses"), None);
+    let ip = machine.engine.borrow().containers["quick-cp-1"].ip.clone();
+    let owner = json!({
+        "metadata": {"name": "quick-cp-1", "namespace": "default", "labels": {"cluster.x-k8s.io/control-plane": ""}},
+        "spec": {"infrastructureRef": {"name": "cp-1"}},
+    });
+    world.host.set_related("machines", vec![owner]);
+    for (what, uid, name, is_there) in
+        [("a stranger's container", "u2", "other", false), ("its own", "u1", "quick-cp-1", true)]
+    {
+        let identity = json!({"metadata": {"uid": uid}, "spec": {"providerID": format!("docker:////{name}")}});
+        object::merge(&mut machine.object, &identity);
+        world.host.set_related("infrastructure-machines", vec![machine.object.clone()]);
+        settle(&mut world);
+        assert_eq!(file(&world).contains(&format!("server quick-cp-1 {ip}:6443")), is_there, "{what}");
+    }
+}
+
 /// C10: a crash after each external call and a rerun yield one set of resources.
 #[test]
 fn a_crash_after_any_request_leads_to_one_running_load_balancer_with_the_wanted_file() {

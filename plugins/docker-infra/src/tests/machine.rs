@@ -43,13 +43,13 @@ fn world() -> World {
 /// One pass and the host's write-back of its answer; none when the caller crashed.
 pub fn pass(world: &mut World) -> Option<Result<MachineAnswer, Problem>> {
     let (result, _) = world.pass(|host, object| provision_machine::<Docker>(host, object))?;
-    if let Ok(answer) = &result
-        && answer.provisioned
-    {
-        object::merge(
-            &mut world.object,
-            &json!({"spec": {"providerID": answer.provider_id}, "status": {"initialization": {"provisioned": true}}}),
-        );
+    if let Ok(answer) = &result {
+        if let Some(id) = &answer.provider_id {
+            object::merge(&mut world.object, &json!({"spec": {"providerID": id}}));
+        }
+        if answer.provisioned {
+            object::merge(&mut world.object, &json!({"status": {"initialization": {"provisioned": true}}}));
+        }
     }
     world.engine.borrow_mut().tick();
     for name in world.engine.borrow_mut().nodes.drain(..) {
@@ -99,10 +99,11 @@ fn a_machine_becomes_a_node_with_few_requests() {
 }
 
 #[test]
-fn the_address_is_told_as_soon_as_the_container_runs() {
+fn identity_and_address_are_told_as_soon_as_the_container_runs() {
     let mut world = world();
     let first = pass(&mut world).unwrap().unwrap();
     assert!(!first.provisioned);
+    assert_eq!(first.provider_id.as_deref(), Some("docker:////quick-cp-1"));
     assert!(first.addresses.iter().any(|address| address.value == "172.18.0.2"));
 }
 
@@ -371,8 +372,32 @@ fn a_moved_machine_is_found_by_its_identity() {
     settle(&mut world);
     object::merge(&mut world.object, &json!({"metadata": {"uid": "moved"}, "status": null}));
     assert!(pass(&mut world).unwrap().unwrap().provisioned);
+    assert_provisioned_once(&world, "moved");
     let (gone, _) = world.pass(|host, object| deprovision_machine::<Docker>(host, object)).unwrap();
     assert!(gone.unwrap() && world.engine.borrow().containers.is_empty());
+}
+
+#[test]
+fn a_node_that_lost_its_status_is_one_whatever_becomes_of_its_bootstrap_data() {
+    let mut world = world();
+    settle(&mut world);
+    let mut machine = capwasm_sdk::Host::related(&world.host, "machine").remove(0);
+    object::merge(&mut machine, &json!({"spec": {"providerID": "docker:////quick-cp-1"}}));
+    world.host.set_related("machine", vec![machine]);
+    world.host = std::mem::take(&mut world.host).bootstrap_data("value", "#cloud-config\nruncmd: [reboot]\n");
+    object::merge(&mut world.object, &json!({"metadata": {"uid": "moved"}, "status": null}));
+    assert!(pass(&mut world).unwrap().unwrap().provisioned);
+    assert_provisioned_once(&world, "its status was lost");
+}
+
+#[test]
+fn a_machine_that_lost_its_status_on_the_way_goes_on() {
+    let mut world = world();
+    pass(&mut world);
+    object::merge(&mut world.object, &json!({"status": null}));
+    assert!(!pass(&mut world).unwrap().unwrap().provisioned, "a provider ID makes no node");
+    settle(&mut world);
+    assert_provisioned_once(&world, "its status was lost");
 }
 
 #[test]
