@@ -1,15 +1,18 @@
 //! How a joining machine finds and trusts the API server: `discovery` of a JoinConfiguration.
 //!
 //! What the user gave is respected. Otherwise it is a bootstrap token with the endpoint and the hash of the cluster's CA,
-//! remembered in the KubeadmConfig, so that a repeated pass uses the same token: the host writes the KubeadmConfig before
-//! it lets the token in.
+//! remembered in the KubeadmConfig, so that a repeated pass uses the same token: it stands there before it lets anybody in.
+//! A control plane gives it to the KubeadmConfigs that it makes; into others the bootstrap provider writes it.
+//!
+//! This file is part of both kubeadm providers.
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use capwasm_sdk::{Problem, object};
+use capwasm_sdk::{Host, object};
 use serde_json::{Map, Value, json};
 
-use crate::userdata::WriteFile;
-use crate::yaml;
+/// What a token is made of.
+pub const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
+/// Letters of a token before and after its point: its id, and its secret.
+pub const LENGTHS: [u32; 2] = [6, 16];
 
 /// Whether the hash of the cluster's CA has to be filled in, or the CA itself.
 pub fn wants_ca(given: &Map<String, Value>) -> bool {
@@ -62,6 +65,11 @@ pub fn complete(
     discovery
 }
 
+/// A new token: `abcdef.0123456789abcdef`.
+pub fn new_token(host: &dyn Host) -> String {
+    LENGTHS.map(|length| host.random_token(ALPHABET, length)).join(".")
+}
+
 /// The same `discovery` with another token.
 pub fn with_token(mut discovery: Map<String, Value>, token: &str) -> Map<String, Value> {
     if let Some(Value::Object(known)) = discovery.get_mut("bootstrapToken") {
@@ -88,79 +96,6 @@ fn has(token: &Value, key: &str) -> bool {
 
 fn is_unsafe(token: &Value) -> bool {
     token.get("unsafeSkipCAVerification").and_then(Value::as_bool).unwrap_or_default()
-}
-
-/// The kubeconfig of a file discovery, where the user described it instead of placing the file himself.
-pub fn kubeconfig(
-    given: &Map<String, Value>,
-    endpoint: &str,
-    ca_pem: Option<&str>,
-) -> Result<Option<WriteFile>, Problem> {
-    let Some(file) = given.get("file") else {
-        return Ok(None);
-    };
-    let Some(wanted) = file.get("kubeConfig").filter(|wanted| wanted.is_object()) else {
-        return Ok(None);
-    };
-    let path = object::text(file, "/kubeConfigPath");
-    if path.is_empty() {
-        return Err(Problem::invalid(
-            "InvalidDiscovery",
-            "discovery.file.kubeConfigPath must say where the kubeconfig goes",
-        ));
-    }
-    let server = match object::text(wanted, "/cluster/server") {
-        "" => format!("https://{endpoint}"),
-        server => server.to_owned(),
-    };
-    let authority = match object::text(wanted, "/cluster/certificateAuthorityData") {
-        "" => ca_pem.map(|pem| STANDARD.encode(pem)).unwrap_or_default(),
-        data => data.to_owned(),
-    };
-    let cluster = present([
-        ("server", json!(server)),
-        ("certificate-authority-data", json!(authority)),
-        ("insecure-skip-tls-verify", at(wanted, "/cluster/insecureSkipTLSVerify")),
-        ("proxy-url", at(wanted, "/cluster/proxyURL")),
-        ("tls-server-name", at(wanted, "/cluster/tlsServerName")),
-    ]);
-    let exec = match wanted.pointer("/user/exec") {
-        None => Value::Null,
-        Some(exec) => {
-            let version = match object::text(exec, "/apiVersion") {
-                "" => "client.authentication.k8s.io/v1",
-                version => version,
-            };
-            present([
-                ("apiVersion", json!(version)),
-                ("command", at(exec, "/command")),
-                ("args", at(exec, "/args")),
-                ("env", at(exec, "/env")),
-                ("provideClusterInfo", at(exec, "/provideClusterInfo")),
-                // Nobody sits at a machine that boots.
-                ("interactiveMode", json!("Never")),
-            ])
-        }
-    };
-    let user = present([("auth-provider", at(wanted, "/user/authProvider")), ("exec", exec)]);
-    let document = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "default", "cluster": cluster}],
-        "users": [{"name": "default", "user": user}],
-        "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
-        "current-context": "default",
-    });
-    Ok(Some(WriteFile::of_root(path, "0640", yaml::document(&document))))
-}
-
-fn at(value: &Value, pointer: &str) -> Value {
-    value.pointer(pointer).cloned().unwrap_or_default()
-}
-
-fn present<const N: usize>(fields: [(&str, Value); N]) -> Value {
-    let kept = fields.into_iter().filter(|(_, value)| !value.is_null() && value.as_str() != Some(""));
-    Value::Object(kept.map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
 #[cfg(test)]
@@ -233,24 +168,5 @@ mod tests {
             let twice = complete(&completed, "other:1", Some("other"), || panic!("{what}: a token is drawn once"));
             assert_eq!(twice, completed, "{what}");
         }
-    }
-
-    #[test]
-    fn a_described_kubeconfig_becomes_a_file_with_the_clusters_own_endpoint_and_ca() {
-        let given = json!({"file": {"kubeConfigPath": "/k", "kubeConfig": {"user": {"exec": {"command": "login", "args": ["a"]}}}}});
-        let file = kubeconfig(given.as_object().unwrap(), "e:6443", Some("pem")).unwrap().unwrap();
-        let read: Value = serde_saphyr::from_str(&file.content).unwrap();
-        assert_eq!(
-            read["clusters"][0]["cluster"],
-            json!({"server": "https://e:6443", "certificate-authority-data": "cGVt"})
-        );
-        assert_eq!(
-            read["users"][0]["user"]["exec"],
-            json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "login", "args": ["a"], "interactiveMode": "Never"})
-        );
-        assert_eq!(
-            kubeconfig(json!({"file": {"kubeConfigPath": "/k"}}).as_object().unwrap(), "e", None).unwrap(),
-            None
-        );
     }
 }

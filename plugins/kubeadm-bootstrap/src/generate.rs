@@ -14,7 +14,7 @@ use crate::kubeadm::{self, Member};
 use crate::token::{Holder, Lifetime, Step};
 use crate::userdata::{self, Payload, Subcommand};
 use crate::version::Version;
-use crate::{config, discovery, files, kubeconfig, lock, template, token};
+use crate::{config, discovery, discovery_file, files, kubeconfig, lock, template, token};
 
 /// The whole observation of one pass.
 struct Subject {
@@ -138,7 +138,7 @@ fn join_data(
     if described {
         let ca = if discovery::wants_ca(discovery) { Some(cluster_ca(cx, cluster)?) } else { None };
         let endpoint = cluster.endpoint.as_deref().unwrap_or_default();
-        written.extend(discovery::kubeconfig(discovery, endpoint, ca.as_deref())?);
+        written.extend(discovery_file::kubeconfig(discovery, endpoint, ca.as_deref())?);
     }
     render(cx, config, Payload { subcommand: Subcommand::Join, configuration, files: written })
 }
@@ -155,7 +155,7 @@ fn complete_discovery(cx: &mut Context<'_>, subject: &Subject) -> Result<Map<Str
         false => Some(cx.host.public_key_hash(&cluster_ca(cx, &subject.cluster)?)?),
     };
     let host = cx.host;
-    Ok(discovery::complete(&given, endpoint, hash.as_deref(), || token::random(host)))
+    Ok(discovery::complete(&given, endpoint, hash.as_deref(), || discovery::new_token(host)))
 }
 
 /// Nothing to do for the machine; a cluster that nobody else looks after keeps its kubeconfig fresh.
@@ -197,7 +197,7 @@ fn keep_pool(cx: &mut Context<'_>, subject: &Subject) -> Result<Option<Bootstrap
         Step::Prolong => token::prolong(cx, &token, lifetime)?,
         Step::Keep | Step::Replace => {}
     }
-    let fresh = (step == Step::Replace).then(|| token::random(cx.host));
+    let fresh = (step == Step::Replace).then(|| discovery::new_token(cx.host));
     if let Some(fresh) = &fresh {
         discovery = discovery::with_token(discovery, fresh);
     }

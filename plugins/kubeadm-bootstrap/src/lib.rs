@@ -2,7 +2,8 @@
 //! its machine.
 //!
 //! - [`decide`]: which stage a KubeadmConfig is in; [`generate`]: the pass that follows from it; [`conditions`]: what it says
-//! - [`lock`]: only one machine initializes; [`token`] and [`discovery`]: how the others are let in and find the cluster
+//! - [`lock`]: only one machine initializes; [`token`], [`discovery`], [`discovery_file`]: how the others are let in and find the
+//!   cluster
 //! - [`certificates`], [`kubeconfig`], [`files`], [`template`]: what is placed on the machine, and what clusters need
 //! - [`kubeadm`]: what kubeadm reads, in the API of the machine's Kubernetes [`version`]
 //! - [`userdata`], [`cloud_config`], [`ignition`], [`yaml`]: how all of it is written
@@ -14,6 +15,7 @@ pub mod config;
 pub mod conversion;
 pub mod decide;
 pub mod discovery;
+pub mod discovery_file;
 pub mod files;
 pub mod generate;
 pub mod ignition;

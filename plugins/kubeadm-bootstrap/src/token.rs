@@ -10,6 +10,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use capwasm_sdk::{Context, Host, ObjectRef, Optional, Place, Problem, object};
 use serde_json::{Map, Value, json};
 
+use crate::discovery::{ALPHABET, LENGTHS};
 use crate::time::{self, rfc3339};
 
 /// How soon a failed look is repeated.
@@ -20,10 +21,6 @@ pub const TTL_KEY: &str = "bootstrapTokenTTLSeconds";
 const DEFAULT_TTL: u64 = 15 * 60;
 /// A shorter one would end before machines boot, and its refresh would be a load.
 const SHORTEST_TTL: u64 = 60;
-
-const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
-const ID_LENGTH: u32 = 6;
-const SECRET_LENGTH: u32 = 16;
 
 /// How long a token is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +58,6 @@ impl Lifetime {
     fn half(self) -> Duration {
         self.0 / 2
     }
-}
-
-/// A new token: `abcdef.0123456789abcdef`.
-pub fn random(host: &dyn Host) -> String {
-    format!("{}.{}", host.random_token(ALPHABET, ID_LENGTH), host.random_token(ALPHABET, SECRET_LENGTH))
 }
 
 /// Who holds a token.
@@ -179,7 +171,8 @@ fn target(id: &str) -> ObjectRef {
 
 fn parts(token: &str) -> Result<(&str, &str), Problem> {
     let fits = |text: &str, length: u32| text.len() == length as usize && text.chars().all(|c| ALPHABET.contains(c));
-    token.split_once('.').filter(|(id, secret)| fits(id, ID_LENGTH) && fits(secret, SECRET_LENGTH)).ok_or_else(|| {
+    let [id_length, secret_length] = LENGTHS;
+    token.split_once('.').filter(|(id, secret)| fits(id, id_length) && fits(secret, secret_length)).ok_or_else(|| {
         Problem::invalid(
             "InvalidToken",
             "spec.joinConfiguration.discovery.bootstrapToken.token must look like abcdef.0123456789abcdef",
@@ -257,6 +250,6 @@ mod tests {
 
     #[test]
     fn a_new_token_has_the_form_that_kubeadm_reads() {
-        assert!(parts(&random(&TestHost::new())).is_ok());
+        assert!(parts(&crate::discovery::new_token(&TestHost::new())).is_ok());
     }
 }

@@ -13,6 +13,8 @@
 // Files that providers share; crates of their own would be more than their few hundred lines deserve.
 #[path = "../../kubeadm-bootstrap/src/certificates.rs"]
 pub mod certificates;
+#[path = "../../kubeadm-bootstrap/src/discovery.rs"]
+pub mod discovery;
 #[path = "../../kubeadm-bootstrap/src/yaml.rs"]
 pub mod yaml;
 #[path = "../../docker-infra/src/cloud_config/yaml.rs"]

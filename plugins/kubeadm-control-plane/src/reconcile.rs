@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use capwasm_api::names::{annotations, condition, reason};
-use capwasm_sdk::{Context, ControlPlaneAnswer, Fault, Level, ObjectRef, Place, Problem, Refused, object};
+use capwasm_sdk::{Context, ControlPlaneAnswer, Fault, Host, Level, ObjectRef, Place, Problem, Refused, object};
 use serde_json::{Value, json};
 
-use crate::certificates::{Certificates, Purpose, Settings};
+use crate::certificates::{self, Certificates, Purpose, Settings};
 use crate::clone::{self, NewMachine};
 use crate::config::Entry;
 use crate::decide::{self, Step};
@@ -18,7 +18,7 @@ use crate::observe::{self, Observed, Reach};
 use crate::plane::{Cluster, ControlPlane, TemplateRef};
 use crate::status::{self, Report};
 use crate::version::Version;
-use crate::{adoption, expiry, health, kubeadm, pre_terminate, propagate, remediation, rollout, validate};
+use crate::{adoption, discovery, expiry, health, kubeadm, pre_terminate, propagate, remediation, rollout, validate};
 
 /// How soon etcd is looked at again while something is not well: nothing tells when it is.
 const UNWELL: Duration = Duration::from_secs(15);
@@ -214,7 +214,10 @@ fn parts(cx: &mut Context<'_>, observed: &Observed, template: &Result<Value, Pro
         let had_data = done("/spec/bootstrap/dataSecretName");
         if machine.config.is_none() && machine.config_target().is_some() && !had_data {
             let entry = if observed.initialized { Entry::Join } else { Entry::Init };
-            let config = clone::config(plane, cluster, machine, entry);
+            let mut config = clone::config(plane, cluster, machine, entry);
+            if entry == Entry::Join {
+                admit(cx.host, cluster, &mut config);
+            }
             cx.out.create(format!("create-config-{}", machine.name), Place::Management, config);
         }
         let had_machine = done("/status/initialization/infrastructureProvisioned");
@@ -223,6 +226,29 @@ fn parts(cx: &mut Context<'_>, observed: &Observed, template: &Result<Value, Pro
             cx.out.create(format!("create-infrastructure-{}", machine.name), Place::Management, infrastructure);
         }
     }
+}
+
+/// Says in a new KubeadmConfig how its machine finds the cluster, with a token that the bootstrap provider lets in: what stands
+/// there from the start need not be added. What is not known here is left to that provider, which tells what is wrong.
+fn admit(host: &dyn Host, cluster: &Cluster, config: &mut Value) {
+    let given = config.pointer("/spec/joinConfiguration/discovery").and_then(Value::as_object).cloned();
+    let given = given.unwrap_or_default();
+    let endpoint = cluster.server.as_deref().and_then(|server| server.strip_prefix("https://"));
+    let Some(endpoint) = endpoint.filter(|_| !given.contains_key("file")) else { return };
+    let hash = if discovery::wants_ca(&given) {
+        let Some(hash) = authority_hash(host, &cluster.name) else { return };
+        Some(hash)
+    } else {
+        None
+    };
+    let discovery = discovery::complete(&given, endpoint, hash.as_deref(), || discovery::new_token(host));
+    object::merge(config, &json!({"spec": {"joinConfiguration": {"discovery": discovery}}}));
+}
+
+/// The hash by which machines know the cluster's authority.
+fn authority_hash(host: &dyn Host, cluster: &str) -> Option<String> {
+    let found = certificates::find(host, &Purpose::ClusterCa.secret_name(cluster)).ok().flatten()?;
+    host.public_key_hash(&found.certificate_pem).ok()
 }
 
 /// What changes in place.

@@ -187,6 +187,36 @@ fn three_machines_come_one_after_the_other_and_spread_over_failure_domains() {
     assert_eq!(world.plane["metadata"]["annotations"]["capwasm.dev/next-slot"], "3");
 }
 
+/// What a joining machine's KubeadmConfig says from its first moment needs no second write.
+#[test]
+fn a_joining_machine_knows_from_the_start_how_it_is_let_in() {
+    let discovery = |given: Value| {
+        let mut world = World::running(json!({"kubeadmConfigSpec": {"joinConfiguration": {"discovery": given}}}));
+        let first = world.names("KubeadmConfig");
+        world.plane["spec"]["replicas"] = json!(3);
+        while world.names("Machine").len() == first.len() {
+            let _ = world.pass();
+        }
+        let _ = world.pass();
+        let configs = world.objects("KubeadmConfig");
+        let new = configs.into_iter().find(|config| !first.contains(object::name(config))).unwrap();
+        new["spec"]["joinConfiguration"].get("discovery").cloned()
+    };
+    let made = discovery(json!({})).unwrap()["bootstrapToken"].clone();
+    assert_eq!(made["apiServerEndpoint"], "172.18.0.3:6443");
+    assert!(object::text(&made, "/caCertHashes/0").starts_with("sha256:"), "{made}");
+    let (id, secret) = object::text(&made, "/token").split_once('.').unwrap();
+    assert_eq!((id.len(), secret.len()), (6, 16), "{made}");
+
+    let own = discovery(json!({"bootstrapToken": {"token": "mine"}})).unwrap();
+    assert_eq!(
+        (&own["bootstrapToken"]["token"], &own["bootstrapToken"]["caCertHashes"]),
+        (&json!("mine"), &made["caCertHashes"])
+    );
+    let file = json!({"file": {"kubeConfigPath": "/k"}});
+    assert_eq!(discovery(file.clone()), Some(file), "it needs no token");
+}
+
 #[test]
 fn the_next_machine_waits_for_every_component_and_for_etcd() {
     let mut world = World::new(json!({"replicas": 3}));
