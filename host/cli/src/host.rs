@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use capwasm_providers::{Conversions, Loader, ProviderFiles, Serving, served, wasm_provider};
+use capwasm_providers::{CallMetrics, Conversions, Loader, ProviderFiles, Serving, served, wasm_provider};
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::Remote;
 use capwasm_runtime::{NamedEndpoint, Runtime, RuntimeOptions};
@@ -93,7 +93,8 @@ async fn controllers(
         }
     }
     let kind = cache.kind_at(wasm_provider::API_VERSION, wasm_provider::KIND).await?;
-    let loader = Loader::new(runtime, manager.clone(), remote, files, options.conversions.clone());
+    let calls = CallMetrics::register(&mut registry);
+    let loader = Loader::new(runtime, manager.clone(), remote, files, options.conversions.clone(), calls);
     manager.add(kind, Arc::new(loader), 4);
     Ok((manager, registry))
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use capwasm_runtime::{Grants, HttpClient, Provider};
 
+use crate::metrics::CallMetrics;
+
 /// A loaded component, what it may do, and its configuration.
 pub struct Generation {
     /// The component.
@@ -13,6 +15,8 @@ pub struct Generation {
     pub grants: Arc<Grants>,
     /// Its connections.
     pub http: Arc<HttpClient>,
+    /// What its calls cost.
+    pub metrics: CallMetrics,
     /// `spec.configuration` as JSON text.
     pub configuration: String,
 }

@@ -27,6 +27,7 @@ pub use self::files::ProviderFiles;
 use crate::conversion::Conversions;
 use crate::crd::{self, Serving, Step};
 use crate::generation::Generation;
+use crate::metrics::CallMetrics;
 use crate::reads::chain;
 use crate::reconciler::ProviderReconciler;
 use crate::wasm_provider::{self, FINALIZER, Spec};
@@ -38,6 +39,7 @@ pub struct Loader {
     remote: Remote,
     files: ProviderFiles,
     conversions: Option<Arc<Conversions>>,
+    metrics: CallMetrics,
     /// By name of the WasmProvider.
     providers: Mutex<HashMap<String, Loaded>>,
 }
@@ -80,8 +82,9 @@ impl Loader {
         remote: Remote,
         files: ProviderFiles,
         conversions: Option<Arc<Conversions>>,
+        metrics: CallMetrics,
     ) -> Self {
-        Self { runtime, manager, remote, files, conversions, providers: Mutex::default() }
+        Self { runtime, manager, remote, files, conversions, metrics, providers: Mutex::default() }
     }
 
     async fn progress(&self, pass: &Pass<'_>) -> Result<Progress, ReconcileError> {
@@ -179,7 +182,13 @@ impl Loader {
             Err(error) => return Ok(Err(chain(&error))),
         };
         let configuration = spec.configuration.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string);
-        let generation = Arc::new(Generation { provider: provider.clone(), grants, http, configuration });
+        let generation = Arc::new(Generation {
+            provider: provider.clone(),
+            grants,
+            http,
+            metrics: self.metrics.clone(),
+            configuration,
+        });
         let mut kinds: Vec<(Kind, Arc<dyn Reconciler>)> = Vec::new();
         for kind in provider.descriptor().kinds.iter().filter(|kind| kind.role != Role::Template) {
             let resolved = pass.view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;

@@ -1,5 +1,5 @@
 //! Clusters on the simulator: time, peak memory, and API writes per machine. Prints a row per shape, and below it the writes per
-//! machine of each kind. Usage: `scale CAPWASM_BINARY SHAPE...`, where a shape is a number of single-node clusters (`100`) or
+//! machine of each kind and the cost of provider calls. Usage: `scale CAPWASM_BINARY SHAPE...`, where a shape is a number of single-node clusters (`100`) or
 //! one cluster's control-plane machines and workers (`3+50`).
 
 use std::collections::BTreeMap;
@@ -70,6 +70,9 @@ fn main() -> Result<()> {
         let kinds: Vec<String> =
             row.kinds.iter().map(|(kind, writes)| format!("{kind} {:.1}", writes / machines)).collect();
         println!("          {}", kinds.join(", "));
+        let calls: Vec<String> =
+            row.calls.iter().map(|(function, median)| format!("{function} {:.1} ms", median * 1e3)).collect();
+        println!("          median CPU time of a call at most: {}", calls.join(", "));
     }
     Ok(())
 }
@@ -82,6 +85,7 @@ struct Row {
     writes: f64,
     machine_writes: f64,
     kinds: BTreeMap<String, f64>,
+    calls: BTreeMap<String, f64>,
 }
 
 async fn measure(binary: &Path, shape: Shape) -> Result<Row> {
@@ -99,7 +103,7 @@ async fn provision(binary: &Path, host: &Host, folder: &Path, shape: Shape) -> R
     // The allocator gives back what starting took.
     tokio::time::sleep(REST).await;
     let idle_mb = memory(host.process.id(), "VmRSS:")?;
-    let before = writes(host.diagnostics)?;
+    let before = writes(&metrics(host.diagnostics)?)?;
     let started = Instant::now();
     let (planes, workers) = (shape.control_planes.to_string(), shape.workers.to_string());
     for index in 0..shape.clusters {
@@ -125,7 +129,8 @@ async fn provision(binary: &Path, host: &Host, folder: &Path, shape: Shape) -> R
         tokio::time::sleep(Duration::from_millis(if shape.clusters < 20 { 50 } else { 500 })).await;
     }
     let seconds = started.elapsed().as_secs_f64();
-    let after = writes(host.diagnostics)?;
+    let metrics = metrics(host.diagnostics)?;
+    let after = writes(&metrics)?;
     let of = |kinds: Option<&[&str]>| {
         let sum = |counts: &BTreeMap<String, f64>| -> f64 {
             counts
@@ -148,6 +153,7 @@ async fn provision(binary: &Path, host: &Host, folder: &Path, shape: Shape) -> R
             .map(|(kind, writes)| (kind.clone(), writes - before.get(kind).copied().unwrap_or_default()))
             .filter(|(_, writes)| *writes > 0.0)
             .collect(),
+        calls: medians(&metrics)?,
     })
 }
 
@@ -269,19 +275,47 @@ fn memory(process: u32, field: &str) -> Result<f64> {
     Ok(kilobytes / 1e3)
 }
 
-/// API writes of the host so far, by kind.
-fn writes(port: u16) -> Result<BTreeMap<String, f64>> {
+/// What the host measures, as Prometheus reads it.
+fn metrics(port: u16) -> Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// API writes so far, by kind.
+fn writes(metrics: &str) -> Result<BTreeMap<String, f64>> {
     let mut counts = BTreeMap::new();
-    for line in text.lines().filter(|line| line.starts_with("capwasm_api_writes_total{")) {
-        let kind = line.split("kind=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+    for line in metrics.lines().filter(|line| line.starts_with("capwasm_api_writes_total{")) {
+        let kind = label(line, "kind").unwrap_or_default();
         let count: f64 = line.rsplit(' ').next().unwrap_or_default().parse()?;
         *counts.entry(kind.to_owned()).or_default() += count;
     }
     Ok(counts)
+}
+
+/// The bucket that the median of each provider function's CPU time lies in: its upper limit in seconds.
+fn medians(metrics: &str) -> Result<BTreeMap<String, f64>> {
+    let mut buckets: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for line in metrics.lines().filter(|line| line.starts_with("capwasm_provider_call_cpu_seconds_bucket{")) {
+        let (limit, function) = (label(line, "le").unwrap_or_default(), label(line, "function").unwrap_or_default());
+        let count: f64 = line.rsplit(' ').next().unwrap_or_default().parse()?;
+        let limit = if limit == "+Inf" { f64::INFINITY } else { limit.parse()? };
+        buckets.entry(function.to_owned()).or_default().push((limit, count));
+    }
+    let median = |mut counts: Vec<(f64, f64)>| {
+        counts.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let half = counts.last().map_or(0.0, |(_, all)| all / 2.0);
+        counts.into_iter().find(|(_, count)| *count >= half).map_or(0.0, |(limit, _)| limit)
+    };
+    Ok(buckets.into_iter().map(|(function, counts)| (function, median(counts))).collect())
+}
+
+/// The value of a label in a line of metrics.
+fn label<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(&format!("{name}=\""))?;
+    rest.split('"').next()
 }
 
 /// What a durable write costs on this disk.
