@@ -104,6 +104,7 @@ mod tests {
         for (what, replicas, machines, domains, expected) in [
             ("the first machine", 1, &[][..], &["b", "a"][..], "create a"),
             ("the second while the first has no node", 3, &["a j"], &[], "wait: components etcd"),
+            ("the second while core has not recorded the first's node", 3, &["a n"], &[], "wait: components etcd"),
             ("the second while a component of the first starts", 3, &["a x"], &[], "wait: components"),
             ("the second while the first's member is not well", 3, &["a e"], &[], "wait: etcd"),
             ("the second", 3, &["a@x"], &["x", "y", "z"], "create y"),

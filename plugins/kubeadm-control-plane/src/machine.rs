@@ -31,7 +31,7 @@ pub struct Machine {
     pub failure_domain: String,
     /// Since when it is being deleted.
     pub deleting: Option<Timestamp>,
-    /// Name of its Node.
+    /// Name of its Node, also when core has not recorded it yet.
     pub node: Option<String>,
     /// Its KubeadmConfig.
     pub config: Option<Value>,
@@ -61,6 +61,11 @@ impl Machine {
             object,
             ..Machine::default()
         }
+    }
+
+    /// Core has matched it with its Node, so that everybody can see that it arrived.
+    pub fn is_registered(&self) -> bool {
+        !object::text(&self.stored, "/status/nodeRef/name").is_empty()
     }
 
     /// Name of the Node that says that it is this machine.

@@ -15,7 +15,7 @@ pub struct Preflight {
     pub unreachable: bool,
     /// A machine is being deleted.
     pub deleting: Option<String>,
-    /// Static pods are not well, or a machine has no Node.
+    /// Static pods are not well, or core has not found a machine's Node.
     pub components: Option<String>,
     /// etcd is not well.
     pub etcd: Option<String>,
@@ -92,10 +92,10 @@ pub fn check(observed: &Observed, planned: Planned<'_>) -> Preflight {
         let names = machine::list(checked.iter().copied().filter(|machine| pick(machine)));
         (!names.is_empty()).then_some(names)
     };
-    found.components = broken(&|machine| machine.node.is_none() || !components_well(machine, managed));
+    found.components = broken(&|machine| !machine.is_registered() || !components_well(machine, managed));
     if managed {
         let member = |machine: &Machine| machine.holds(crate::names::ETCD_MEMBER_HEALTHY) == Some(true);
-        found.etcd = broken(&|machine| machine.node.is_none() || !member(machine));
+        found.etcd = broken(&|machine| !machine.is_registered() || !member(machine));
     }
     found
 }

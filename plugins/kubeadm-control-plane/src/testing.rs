@@ -10,7 +10,7 @@ use crate::names;
 
 /// `name@domain` plus flags: `d` deleting, `j` still joining, `x` its components are not well, `e` its etcd member is not
 /// well, `m` marked by a person, `o` outdated, `u` unhealthy, `r` unhealthy and to be remediated, `h` with our hook,
-/// `w` waits for hooks, `p` with another hook. Age follows the order of names.
+/// `w` waits for hooks, `p` with another hook, `n` core has not recorded its Node yet. Age follows the order of names.
 pub fn machine(text: &str) -> Machine {
     let (place, flags) = text.split_once(' ').unwrap_or((text, ""));
     let (name, domain) = place.split_once('@').unwrap_or((place, ""));
@@ -33,7 +33,10 @@ pub fn machine(text: &str) -> Machine {
     let mut machine = Machine::read(json!({
         "kind": "Machine",
         "metadata": {"name": name, "uid": format!("u-{name}"), "annotations": annotations},
-        "status": {"conditions": conditions},
+        "status": {
+            "conditions": conditions,
+            "nodeRef": if has('j') || has('n') { json!(null) } else { json!({"name": name}) },
+        },
     }));
     machine.created = at(age);
     machine.failure_domain = domain.to_owned();
