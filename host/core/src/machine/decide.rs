@@ -85,9 +85,18 @@ pub(super) fn decide(observed: &Observed) -> Plan {
     };
     let reconciled = matches!(plan.verdict, Verdict::Done | Verdict::Waiting);
     let before = with_implied(observed, &draft.desired);
-    plan.status_may_wait = metav1::is_informational(&before, &draft.desired, &COPIED);
+    plan.status_may_wait = metav1::is_informational(&before, &draft.desired, &COPIED) || gates_are_due(observed);
     plan.desired = Some(draft.finish(reconciled));
     plan
+}
+
+/// Whether the Node was only just found and a readiness gate was never reported: whoever reports it sees the Node as well, and
+/// the Machine's first news of the Node tells both. Gates that nobody reports hold it up for as long as a status may wait, once.
+fn gates_are_due(observed: &Observed) -> bool {
+    let Observed { object, machine, node, .. } = observed;
+    matches!(node, NodeSight::Found(_))
+        && machine.status.node_ref.is_none()
+        && machine.spec.readiness_gates.iter().any(|gate| metav1::get(object, &gate.condition_type).is_none())
 }
 
 /// What of a Machine's status is copied from elsewhere for people to read.

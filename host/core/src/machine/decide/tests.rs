@@ -368,6 +368,25 @@ fn a_status_waits_until_there_is_news() {
     ] {
         assert_eq!(plan.status_may_wait, waits, "{what}");
     }
+    let gated = |status: Value| {
+        let mut object = machine(status);
+        object["spec"]["readinessGates"] = json!([{"conditionType": "Mine"}, {"conditionType": "Yours"}]);
+        let mut observed = observed(object);
+        observed.node = NodeSight::Found(Arc::new(node()));
+        decide(&observed).status_may_wait
+    };
+    let told = |names: &[&str]| {
+        let list = names.iter().map(|name| json!({"type": name, "status": "Unknown", "reason": "R"}));
+        Value::Array(list.collect())
+    };
+    for (what, status, waits) in [
+        ("no gate was reported", json!({}), true),
+        ("one gate was not reported", json!({"conditions": told(&["Mine"])}), true),
+        ("all gates were reported, whatever they say", json!({"conditions": told(&["Mine", "Yours"])}), false),
+        ("the Node was told before", json!({"nodeRef": {"name": "n"}}), false),
+    ] {
+        assert_eq!(gated(status), waits, "{what}");
+    }
     let mut unhealthy = machine(
         json!({"nodeRef": {"name": "n"}, "conditions": [{"type": "NodeHealthy", "status": "True", "reason": "R"}]}),
     );
