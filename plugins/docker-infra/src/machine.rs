@@ -174,14 +174,15 @@ fn provision_one(cx: &mut Context<'_>, subject: &Subject<'_>) -> Result<MachineA
         // The hints stay until the machine is a node, so that a container that goes before is missed.
         cx.out.status(json!({"bootstrap": null}));
     }
-    if is_balanced(cx, subject) {
+    if subject.is_control_plane() && backends(cx).is_some_and(|names| names.contains(&subject.name)) {
         cx.out.status(json!({"loadBalancerConfigured": true}));
     }
     answer.provisioned = true;
     Ok(answer)
 }
 
-/// Bootstraps the container and gives its Node its identity. True when both are done.
+/// Bootstraps the container and gives its Node its identity. True when both are done, and an API server is behind the load
+/// balancer.
 fn becomes_node(
     cx: &mut Context<'_>,
     subject: &Subject<'_>,
@@ -190,9 +191,16 @@ fn becomes_node(
 ) -> Result<bool, Problem> {
     let plan = subject.plan(cx.host)?;
     let Progress::Done(ended) = boot::advance(cx, subject, engine, container, &plan)? else { return Ok(false) };
-    match node::identify(cx, &subject.name, container)? {
-        Identity::Known => Ok(true),
-        Identity::Waiting(message) => {
+    let missing = match node::identify(cx, &subject.name, container)? {
+        Identity::Known if is_left_out(cx, subject) => {
+            Some(("WaitingForLoadBalancer", "the load balancer does not have the machine behind it yet".to_owned()))
+        }
+        Identity::Known => None,
+        Identity::Waiting(message) => Some(("WaitingForNode", message)),
+    };
+    match missing {
+        None => Ok(true),
+        Some((reason, message)) => {
             let now = cx.host.now_ms() / 1_000;
             if let Some(left) =
                 ended.and_then(|ended| (ended + QUIET_SECONDS).checked_sub(now)).filter(|left| *left > 0)
@@ -202,7 +210,7 @@ fn becomes_node(
                 return Ok(false);
             }
             cx.out.condition(BOOTSTRAP_SUCCEEDED, Some(true), "Succeeded", "");
-            Err(Problem::waiting("WaitingForNode", message))
+            Err(Problem::waiting(reason, message))
         }
     }
 }
@@ -277,15 +285,16 @@ fn answer(subject: &Subject<'_>, container: &Container) -> MachineAnswer {
     }
 }
 
-/// Whether the cluster's load balancer is newly known to have the machine behind it.
-fn is_balanced(cx: &Context<'_>, subject: &Subject<'_>) -> bool {
-    let known = subject.object.pointer("/status/loadBalancerConfigured").and_then(Value::as_bool);
-    if !subject.is_control_plane() || known == Some(true) {
-        return false;
-    }
-    let cluster = cx.related_one("infrastructure-cluster").unwrap_or_default();
-    let backends = cluster.pointer("/status/loadBalancer/backends").and_then(Value::as_array);
-    backends.is_some_and(|names| names.iter().any(|name| name.as_str() == Some(&subject.name)))
+/// Names of the machines behind the cluster's load balancer; none where there is no such balancer, or its record was lost.
+fn backends(cx: &Context<'_>) -> Option<Vec<String>> {
+    let cluster = cx.related_one("infrastructure-cluster")?;
+    let names = cluster.pointer("/status/loadBalancer/backends")?.as_array()?;
+    Some(names.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+}
+
+/// Whether an API server is not behind the load balancer that there is.
+fn is_left_out(cx: &Context<'_>, subject: &Subject<'_>) -> bool {
+    subject.is_control_plane() && backends(cx).is_some_and(|names| !names.contains(&subject.name))
 }
 
 /// Removes whatever was made for the machine, finished or not.

@@ -508,6 +508,22 @@ fn a_control_plane_machine_says_when_the_load_balancer_has_it() {
 }
 
 #[test]
+fn an_api_server_is_a_node_once_it_is_behind_the_load_balancer() {
+    let with = |names: &[&str]| vec![json!({"status": {"loadBalancer": {"backends": names}}})];
+    let mut world = world();
+    world.host.set_related("infrastructure-cluster", with(&["quick-cp-0"]));
+    let problem = (0..MOST_PASSES).find_map(|_| pass(&mut world).unwrap().err()).unwrap();
+    assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Waiting, "WaitingForLoadBalancer"));
+    assert_ne!(world.object.pointer("/status/initialization/provisioned"), Some(&json!(true)));
+    assert!(object::is_true(&world.object, "BootstrapExecSucceeded"));
+    world.host.set_related("infrastructure-cluster", with(&["quick-cp-0", "quick-cp-1"]));
+    assert!(pass(&mut world).unwrap().unwrap().provisioned);
+    assert_eq!(world.object["status"]["loadBalancerConfigured"], true);
+    world.host.set_related("infrastructure-cluster", with(&[]));
+    assert!(pass(&mut world).unwrap().unwrap().provisioned, "it stays one");
+}
+
+#[test]
 fn a_node_of_an_earlier_machine_of_that_name_is_not_taken_for_this_ones() {
     let mut world = world();
     let old = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "quick-cp-1", "creationTimestamp": "2020-01-01T00:00:00Z"}, "spec": {"providerID": "docker:////quick-cp-1"}});
