@@ -1,5 +1,6 @@
 //! Every version that objects of a namespace went through, in the order in which the store wrote them.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use kube::api::{ListParams, WatchEvent, WatchParams};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::objects::{KINDS, Objects, name_of, text};
+use crate::objects::{KINDS, Objects, is_control_plane, name_of, text};
 use crate::wait;
 
 /// One version of one object.
@@ -109,4 +110,20 @@ pub fn of<'a>(versions: &'a [Version], kind: &str, name: &str) -> Vec<&'a Versio
 pub fn first<'a>(versions: &'a [Version], kind: &str, name: &str, is: impl Fn(&Value) -> bool) -> &'a Version {
     let found = of(versions, kind, name).into_iter().find(|version| is(&version.object));
     found.unwrap_or_else(|| panic!("{kind} {name} never was like that"))
+}
+
+/// How many control-plane Machines that were not being deleted there were at each moment, beginning with these.
+pub fn control_planes(before: BTreeSet<String>, versions: &[Version]) -> Vec<usize> {
+    let mut alive = before;
+    let mut counts = Vec::new();
+    for version in versions.iter().filter(|version| version.kind == "Machine" && is_control_plane(&version.object)) {
+        let name = name_of(&version.object).to_owned();
+        if version.deleted || version.object["metadata"].get("deletionTimestamp").is_some() {
+            alive.remove(&name);
+        } else {
+            alive.insert(name);
+        }
+        counts.push(alive.len());
+    }
+    counts
 }

@@ -180,6 +180,14 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// On Machines of a control plane.
+pub const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
+
+/// Whether a Machine is one of a control plane.
+pub fn is_control_plane(machine: &Value) -> bool {
+    machine["metadata"]["labels"].get(CONTROL_PLANE_LABEL).is_some()
+}
+
 /// A flag, false when it is not there.
 pub fn flag(object: &Value, pointer: &str) -> bool {
     object.pointer(pointer).and_then(Value::as_bool).unwrap_or(false)

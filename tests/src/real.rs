@@ -1,4 +1,4 @@
-//! The real kubeadm, and an image in which it makes a real control plane: API server, controller manager, scheduler and etcd
+//! The real kubeadm, and images in which it makes a real control plane: API server, controller manager, scheduler and etcd
 //! run as processes of the container, and only the kubelet is stood in for. See `tests/kubeadm`.
 
 use std::fs;
@@ -9,10 +9,21 @@ use http::Method;
 
 use crate::{guests, skip};
 
-/// Its Kubernetes version, as `tests/kubeadm/v1.36/go.mod` has it.
-pub const VERSION: &str = "v1.36.3";
-/// Its name.
-pub const IMAGE: &str = "capwasm-tests/control-plane:v1.36.3";
+/// Repository of the images, whose tags are Kubernetes versions.
+pub const REPOSITORY: &str = "capwasm-tests/control-plane";
+
+/// A Kubernetes version of which there is a whole control plane.
+pub struct Release {
+    /// Its folder in `tests/kubeadm`.
+    pub folder: &'static str,
+    /// As the folder's `go.mod` has it.
+    pub version: &'static str,
+}
+
+/// The newest.
+pub const NEWER: Release = Release { folder: "v1.36", version: "v1.36.3" };
+/// The one before it.
+pub const OLDER: Release = Release { folder: "v1.35", version: "v1.35.4" };
 
 /// By which names the one program is called.
 const PROGRAMS: [&str; 5] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd", "node"];
@@ -39,13 +50,26 @@ pub fn kubeadm(version: &str, test: &str) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Imports the image into an engine. `program` is the one of `tests/kubeadm/v1.36`.
-pub async fn load(docker: &Docker, program: &Path, busybox: &Path) {
-    let (repository, tag) = IMAGE.split_once(':').expect("the image has a tag");
-    let changes = "&changes=ENTRYPOINT%20%5B%22%2Fopt%2Fcapwasm%2Fnode%22%5D&changes=ENV%20PATH%3D%2Fbin";
-    let path = format!("/v1.41/images/create?fromSrc=-&repo={}&tag={tag}{changes}", repository.replace('/', "%2F"));
-    let answer = docker.archive(Method::POST, &path, layer(program, busybox)).await.expect("the engine imports");
-    assert!(!answer.contains("\"error\""), "{answer}");
+impl Release {
+    /// The image's name.
+    pub fn image(&self) -> String {
+        format!("{REPOSITORY}:{}", self.version)
+    }
+
+    /// Imports the image into an engine. False when it cannot be made here; `test` is told to be skipped then.
+    pub async fn load(&self, docker: &Docker, test: &str) -> bool {
+        let Some(program) = kubeadm(self.folder, test) else { return false };
+        if !skip::busybox(test) {
+            return false;
+        }
+        let (repository, tag) = (REPOSITORY.replace('/', "%2F"), self.version);
+        let changes = "&changes=ENTRYPOINT%20%5B%22%2Fopt%2Fcapwasm%2Fnode%22%5D&changes=ENV%20PATH%3D%2Fbin";
+        let path = format!("/v1.41/images/create?fromSrc=-&repo={repository}&tag={tag}{changes}");
+        let layer = layer(&program, Path::new(skip::BUSYBOX));
+        let answer = docker.archive(Method::POST, &path, layer).await.expect("the engine imports");
+        assert!(!answer.contains("\"error\""), "{answer}");
+        true
+    }
 }
 
 fn layer(program: &Path, busybox: &Path) -> Vec<u8> {
@@ -54,7 +78,7 @@ fn layer(program: &Path, busybox: &Path) -> Vec<u8> {
         let mut header = header(tar::EntryType::Directory, if directory == "tmp" { 0o1777 } else { 0o755 }, 0);
         tar.append_data(&mut header, format!("{directory}/"), std::io::empty()).expect("a directory");
     }
-    let script = guests::root().join("tests/kubeadm/v1.36/image/kubeadm");
+    let script = guests::root().join("tests/kubeadm/control-plane/image/kubeadm");
     let read =
         |path: &Path| fs::read(path).unwrap_or_else(|error| panic!("unable to read {}: {error}", path.display()));
     let files = [

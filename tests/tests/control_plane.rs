@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use capwasm_sim::faults::{Client as Faults, Fault, NodeFault};
-use capwasm_tests::history::{History, Version};
+use capwasm_tests::history::{History, control_planes};
 use capwasm_tests::management::{Management, client_of};
-use capwasm_tests::objects::{Objects, condition, is, name_of, text};
+use capwasm_tests::objects::{CONTROL_PLANE_LABEL, Objects, condition, is, is_control_plane, name_of, text};
 use capwasm_tests::sample::{Sample, VERSION};
 use capwasm_tests::wait;
 use k8s_openapi::api::core::v1::{Node, Secret};
@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 
 const NEWER: &str = "v1.35.0";
 const KCP: &str = "KubeadmControlPlane";
-const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 
 /// A cluster on the shared simulator.
 struct Cluster {
@@ -127,26 +126,6 @@ impl Cluster {
     }
 }
 
-fn is_control_plane(machine: &Value) -> bool {
-    machine["metadata"]["labels"].get(CONTROL_PLANE_LABEL).is_some()
-}
-
-/// How many control-plane Machines that were not being deleted there were at each moment, beginning with these.
-fn counts(before: BTreeSet<String>, versions: &[Version]) -> Vec<usize> {
-    let mut alive = before;
-    let mut counts = Vec::new();
-    for version in versions.iter().filter(|version| version.kind == "Machine" && is_control_plane(&version.object)) {
-        let name = name_of(&version.object).to_owned();
-        if version.deleted || version.object["metadata"].get("deletionTimestamp").is_some() {
-            alive.remove(&name);
-        } else {
-            alive.insert(name);
-        }
-        counts.push(alive.len());
-    }
-    counts
-}
-
 #[tokio::test]
 async fn three_machines_are_made_one_after_the_other_and_all_is_healthy() {
     let cluster = Cluster::new("three", 3, 1).await;
@@ -188,7 +167,7 @@ async fn an_upgrade_replaces_control_plane_machines_one_by_one_with_a_surge_of_o
     cluster.change(json!({"spec": {"version": NEWER}})).await;
     cluster.settled(3, NEWER).await;
     assert!(cluster.names().await.is_disjoint(&before));
-    let counts = counts(before, &history.so_far());
+    let counts = control_planes(before, &history.so_far());
     assert!(counts.iter().all(|count| (3..=4).contains(count)), "{counts:?}");
     let pools = "MachineDeployment";
     cluster.objects.merge(pools, "surge-md-0", json!({"spec": {"template": {"spec": {"version": NEWER}}}})).await;
@@ -216,7 +195,7 @@ async fn an_upgrade_without_surge_never_has_more_machines_than_replicas() {
     let (before, history) = (cluster.names().await, History::record(&cluster.objects).await);
     cluster.change(json!({"spec": {"version": NEWER}})).await;
     cluster.settled(3, NEWER).await;
-    let counts = counts(before, &history.so_far());
+    let counts = control_planes(before, &history.so_far());
     assert!(counts.iter().all(|count| (2..=3).contains(count)), "{counts:?}");
     cluster.delete().await;
 }
