@@ -90,7 +90,11 @@ impl Etcd {
     /// # Errors
     /// When none answers, or there is no way to ask.
     pub async fn members(&self) -> Result<Vec<Member>, EtcdError> {
-        let replies = self.ask_all().await?;
+        let mut replies = self.ask_all().await?;
+        // They answer at different moments: a change of the membership in between is no disagreement. One that lasts is.
+        if members::disagree(replies.iter().map(|reply| &reply.asked)) {
+            replies = self.ask_all().await?;
+        }
         Self::agreed(&replies)
     }
 

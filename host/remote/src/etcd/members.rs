@@ -59,6 +59,12 @@ impl Asked {
     }
 }
 
+/// Whether two of those who answer know different members.
+pub(crate) fn disagree<'a>(asked: impl Iterator<Item = &'a Asked>) -> bool {
+    let mut known = asked.filter_map(|asked| asked.answer.as_ref().ok()).map(Report::known);
+    known.next().is_some_and(|first| known.any(|other| other != first))
+}
+
 /// The members that most who answer agree on, with what is wrong with each; `None` when nobody answers.
 pub(crate) fn merge(asked: &[&Asked]) -> Option<Vec<Member>> {
     let reports: Vec<&Report> = asked.iter().filter_map(|asked| asked.answer.as_ref().ok()).collect();
@@ -299,6 +305,20 @@ mod tests {
         assert_eq!(lines(std::slice::from_ref(&asked)), [" it has not started yet", "a*"]);
         let members = merge(&[&asked]).unwrap();
         assert_eq!(members.iter().map(|member| member.learner).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
+    fn only_those_who_answer_can_disagree() {
+        let learns = |asked: Asked| changed(asked, |report| report.members[1].is_learner = true);
+        for (name, asked, expected) in [
+            ("nobody", vec![], false),
+            ("one alone", vec![says(1, &[1, 2]), silent("b")], false),
+            ("two of one mind", vec![says(1, &[1, 2]), says(2, &[1, 2])], false),
+            ("another number", vec![says(1, &[1, 2]), says(2, &[2])], true),
+            ("one without a vote", vec![says(1, &[1, 2]), silent("c"), learns(says(2, &[1, 2]))], true),
+        ] {
+            assert_eq!(disagree(asked.iter()), expected, "{name}");
+        }
     }
 
     #[test]
