@@ -73,6 +73,15 @@ pub struct Applied {
 }
 
 impl Applied {
+    /// Whether the reconciled object itself was written, which is that of `key`.
+    pub(crate) fn wrote_own(&self, key: &Key) -> bool {
+        self.written.iter().any(|one| {
+            one.source == Source::Management
+                && one.kind == key.kind
+                && (&one.namespace, &one.name) == (&key.namespace, &key.name)
+        })
+    }
+
     /// The first operation that failed.
     pub fn failed_operation(&self) -> Option<(&str, &OperationError)> {
         self.results.iter().find_map(|(key, result)| Some((key.as_str(), result.as_ref().err()?)))

@@ -9,11 +9,17 @@ use std::time::{Duration, Instant};
 
 use crate::plan::{Plan, Verdict};
 
-/// How long a status may wait, counted from the first pass that did not write it.
+/// How long a status may wait, counted from the first pass that did not write it, or from the last write of the rest of its
+/// object: whoever writes that gets on, and what comes next can be told with it.
 pub const LONGEST: Duration = Duration::from_secs(1);
 
-/// How long the plan's status may still wait; `None` when it is to be written now. `since` is when the first status that was not
-/// written was decided. Never while an object is deleted, nor after a failure: people wait for these.
+/// Since when a status waits that was not written now, `wrote` being whether the rest of its object was.
+pub(crate) fn since(before: Option<Instant>, wrote: bool, now: Instant) -> Instant {
+    before.filter(|_| !wrote).unwrap_or(now)
+}
+
+/// How long the plan's status may still wait; `None` when it is to be written now. `since` is what
+/// [`since`] said of the last pass. Never while an object is deleted, nor after a failure: people wait for these.
 pub(crate) fn remaining(plan: &Plan, deleting: bool, since: Option<Instant>, now: Instant) -> Option<Duration> {
     if !plan.status_may_wait || deleting || matches!(plan.verdict, Verdict::Failed { .. }) {
         return None;
@@ -25,6 +31,20 @@ pub(crate) fn remaining(plan: &Plan, deleting: bool, since: Option<Instant>, now
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_wait_begins_anew_only_when_the_rest_of_the_object_is_written() {
+        let now = Instant::now() + LONGEST;
+        let before = now - LONGEST / 2;
+        let rows = [
+            ("the first time", None, false, now),
+            ("again", Some(before), false, before),
+            ("the object got on", Some(before), true, now),
+        ];
+        for (row, before, wrote, expected) in rows {
+            assert_eq!(since(before, wrote, now), expected, "{row}");
+        }
+    }
 
     #[test]
     fn a_status_waits_once_and_only_when_it_is_no_news() {

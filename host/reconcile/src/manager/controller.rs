@@ -219,12 +219,16 @@ impl Controller {
 
     /// Writes the plan, but for a status that may still wait; then the key runs again when its time is over.
     async fn apply(&self, key: &Key, object: &Value, plan: &mut Plan) -> Applied {
-        let since = self.held.lock().get(key).copied();
-        let left = hold::remaining(plan, meta::is_deleting(object), since, Instant::now());
+        let before = self.held.lock().get(key).copied();
+        let deleting = meta::is_deleting(object);
+        let left = hold::remaining(plan, deleting, before, Instant::now());
         let applied = self.shared.executor.apply(&self.name, key, object, plan, left.is_some()).await;
         if applied.held {
-            self.held.lock().entry(key.clone()).or_insert_with(Instant::now);
-            plan.wake_after = plan.wake_after.into_iter().chain(left).min();
+            let now = Instant::now();
+            let since = hold::since(before, applied.wrote_own(key), now);
+            self.held.lock().insert(key.clone(), since);
+            let left = hold::remaining(plan, deleting, Some(since), now).unwrap_or_default();
+            plan.wake_after = plan.wake_after.into_iter().chain(Some(left)).min();
         } else if !applied.conflict && applied.failure.is_none() {
             self.held.lock().remove(key);
         }
