@@ -1,0 +1,58 @@
+//! Clusters of virtual machines: an infrastructure provider for OpenStack.
+//!
+//! Everything in OpenStack is found again by name or tag, so that a pass may begin anywhere. Requests go to Keystone and to
+//! the services of its catalog, through [`cloud::Cloud`] alone.
+
+pub mod cloud;
+mod cluster;
+mod compute;
+mod descriptor;
+mod floating_ip_pool;
+mod identity;
+mod image;
+mod kinds;
+mod load_balancer;
+mod machine;
+mod names;
+mod network;
+mod param;
+mod port;
+mod server;
+mod volume;
+
+use capwasm_sdk::api::descriptor::Descriptor;
+use capwasm_sdk::{
+    ClusterAnswer, Context, InfrastructureCluster, InfrastructureMachine, MachineAnswer, Problem, Provider,
+};
+use serde_json::Value;
+
+/// The provider.
+pub struct OpenStack;
+
+impl Provider for OpenStack {
+    fn describe() -> Descriptor {
+        descriptor::describe()
+    }
+}
+
+impl InfrastructureCluster for OpenStack {
+    fn provision(cx: &mut Context<'_>, object: &Value) -> Result<ClusterAnswer, Problem> {
+        cluster::provision(cx, object)
+    }
+
+    fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
+        cluster::deprovision(cx, object)
+    }
+}
+
+impl InfrastructureMachine for OpenStack {
+    fn provision(cx: &mut Context<'_>, object: &Value) -> Result<MachineAnswer, Problem> {
+        machine::provision(cx, object)
+    }
+
+    fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
+        machine::deprovision(cx, object)
+    }
+}
+
+capwasm_sdk::export_interfaces!(OpenStack: descriptor, infrastructure_cluster, infrastructure_machine);

@@ -1,0 +1,14 @@
+//! OpenStackServer: one virtual machine with its ports and volumes.
+
+use capwasm_sdk::{Context, Problem};
+use serde_json::Value;
+
+/// Brings it nearer to what `object` asks for.
+pub fn reconcile(_: &mut Context<'_>, _: &Value) -> Result<(), Problem> {
+    Err(Problem::unsupported("NotImplemented", "OpenStackServer is not reconciled yet"))
+}
+
+/// True when nothing is left.
+pub fn delete(_: &mut Context<'_>, _: &Value) -> Result<bool, Problem> {
+    Err(Problem::unsupported("NotImplemented", "OpenStackServer is not deleted yet"))
+}
