@@ -17,6 +17,13 @@ impl Query {
         self
     }
 
+    /// With those of another behind it.
+    #[must_use]
+    pub fn and(mut self, other: &Query) -> Query {
+        self.0.extend(other.0.iter().cloned());
+        self
+    }
+
     /// The value of a name, the first of them.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

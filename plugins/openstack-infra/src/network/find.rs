@@ -1,0 +1,41 @@
+//! Finding what is there: by a spec's `id | filter`, and by the names that this provider gives.
+
+use capwasm_sdk::Problem;
+
+use super::{Resource, get, list};
+use crate::cloud::{Cloud, Failure, Query};
+use crate::param::Param;
+
+/// The one resource that a spec means; `among` narrows a filter further (`network_id`).
+///
+/// # Errors
+/// Invalid when there is none or more than one: somebody has to make it, or be more exact.
+pub fn one<T: Resource>(cloud: &Cloud<'_>, param: &Param, among: &Query) -> Result<T, Problem> {
+    match param {
+        Param::Id(id) => get::<T>(cloud, id)?.ok_or_else(|| none::<T>(&format!("with the id {id}"))),
+        Param::Filter(filter) => {
+            let query = filter.network_query().and(among);
+            let mut found = list::<T>(cloud, &query)?;
+            match (found.len(), found.pop()) {
+                (1, Some(only)) => Ok(only),
+                (0, _) | (_, None) => Err(none::<T>("that the filter matches")),
+                (many, _) => Err(Problem::invalid(
+                    "FilterMatchesSeveral",
+                    format!("the filter matches {many} {}s, and should match one", T::WHAT),
+                )),
+            }
+        }
+    }
+}
+
+/// All of this project that have exactly this name, in an order that does not change.
+pub fn named<T: Resource>(cloud: &Cloud<'_>, name: &str) -> Result<Vec<T>, Failure> {
+    let mut found = list::<T>(cloud, &Query::new().with("name", name).with("project_id", cloud.project_id()))?;
+    found.sort_by(|one, other| one.id().cmp(other.id()));
+    Ok(found)
+}
+
+fn none<T: Resource>(which: &str) -> Problem {
+    // Somebody may make it yet, and nothing tells us when.
+    Problem::invalid("FilterMatchesNothing", format!("there is no {} {which}", T::WHAT))
+}
