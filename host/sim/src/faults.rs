@@ -207,7 +207,7 @@ impl CallFault {
 }
 
 /// Whether a text fits a pattern in which `*` stands for any text.
-fn fits(pattern: &str, text: &str) -> bool {
+pub(crate) fn fits(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((start, rest)) => {
