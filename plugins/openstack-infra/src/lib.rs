@@ -1,9 +1,11 @@
 //! Clusters of virtual machines: an infrastructure provider for OpenStack.
 //!
 //! Everything in OpenStack is found again by name or tag, so that a pass may begin anywhere. Requests go to Keystone and to
-//! the services of its catalog, through [`cloud::Cloud`] alone.
+//! the services of its catalog, through `cloud::Cloud` alone.
 
-pub mod cloud;
+mod answer;
+mod clock;
+mod cloud;
 mod cluster;
 mod compute;
 mod descriptor;
@@ -22,7 +24,8 @@ mod volume;
 
 use capwasm_sdk::api::descriptor::Descriptor;
 use capwasm_sdk::{
-    ClusterAnswer, Context, InfrastructureCluster, InfrastructureMachine, MachineAnswer, Problem, Provider,
+    ClusterAnswer, Context, Controller, InfrastructureCluster, InfrastructureMachine, MachineAnswer, Problem, Provider,
+    object,
 };
 use serde_json::Value;
 
@@ -55,4 +58,26 @@ impl InfrastructureMachine for OpenStack {
     }
 }
 
-capwasm_sdk::export_interfaces!(OpenStack: descriptor, infrastructure_cluster, infrastructure_machine);
+impl Controller for OpenStack {
+    fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<(), Problem> {
+        match object::kind(object) {
+            "OpenStackServer" => server::reconcile(cx, object),
+            "OpenStackFloatingIPPool" => floating_ip_pool::reconcile(cx, object),
+            other => Err(unknown(other)),
+        }
+    }
+
+    fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
+        match object::kind(object) {
+            "OpenStackServer" => server::delete(cx, object),
+            "OpenStackFloatingIPPool" => floating_ip_pool::delete(cx, object),
+            other => Err(unknown(other)),
+        }
+    }
+}
+
+fn unknown(kind: &str) -> Problem {
+    Problem::unsupported("UnknownKind", format!("{kind} is not a kind of this provider"))
+}
+
+capwasm_sdk::export_interfaces!(OpenStack: descriptor, infrastructure_cluster, infrastructure_machine, controller);
