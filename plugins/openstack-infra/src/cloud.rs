@@ -116,13 +116,14 @@ impl<'a> Cloud<'a> {
         self.send("GET", service, path, None, Some(age))
     }
 
+    /// As [`Cloud::get_recent`]; none for 404.
+    pub fn find_recent(&self, service: Service, path: &str, age: Duration) -> Result<Option<Value>, Failure> {
+        none_if_missing(self.get_recent(service, path, age))
+    }
+
     /// As [`Cloud::get`]; none for 404.
     pub fn find(&self, service: Service, path: &str) -> Result<Option<Value>, Failure> {
-        match self.get(service, path) {
-            Ok(found) => Ok(Some(found)),
-            Err(failure) if failure.is_not_found() => Ok(None),
-            Err(failure) => Err(failure),
-        }
+        none_if_missing(self.get(service, path))
     }
 
     /// All pages of a collection; `key` is the list's name in the answer.
@@ -260,6 +261,14 @@ impl<'a> Cloud<'a> {
             request = request.header("x-openstack-nova-api-version", version.to_string());
         }
         self.host.http(&request).map_err(|refused| Failure::unanswered(act, &refused))
+    }
+}
+
+fn none_if_missing(answer: Result<Value, Failure>) -> Result<Option<Value>, Failure> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(failure) if failure.is_not_found() => Ok(None),
+        Err(failure) => Err(failure),
     }
 }
 

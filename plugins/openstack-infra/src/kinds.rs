@@ -18,10 +18,10 @@ pub const MACHINE_FINALIZER: &str = "openstackmachine.infrastructure.cluster.x-k
 pub const SERVER_FINALIZER: &str = "openstackserver.infrastructure.cluster.x-k8s.io";
 /// Finalizer of an OpenStackFloatingIPPool.
 pub const POOL_FINALIZER: &str = "openstackfloatingippool.infrastructure.cluster.x-k8s.io";
-/// Finalizer of an IPAddressClaim that a pool answered.
-pub const CLAIM_FINALIZER: &str = "ipaddressclaim.infrastructure.cluster.x-k8s.io";
+/// Finalizer of an IPAddressClaim that was made for a machine.
+pub const CLAIM_FINALIZER: &str = "openstackmachine.infrastructure.cluster.x-k8s.io/ip-claim";
 /// Finalizer of an IPAddress that a pool made.
-pub const ADDRESS_FINALIZER: &str = "ipaddress.infrastructure.cluster.x-k8s.io";
+pub const ADDRESS_FINALIZER: &str = "openstackfloatingippool.infrastructure.cluster.x-k8s.io/delete-floating-ip";
 
 /// On every object of a cluster.
 pub const CLUSTER_NAME_LABEL: &str = "cluster.x-k8s.io/cluster-name";
@@ -41,8 +41,8 @@ pub const API_ENDPOINT_READY: &str = "APIEndpointReady";
 /// The machine's server runs.
 pub const INSTANCE_READY: &str = "InstanceReady";
 /// The machine gets its share of the API server's traffic.
-pub const API_SERVER_INGRESS_READY: &str = "APIServerIngressReady";
+pub const API_SERVER_INGRESS_READY: &str = "APIServerIngressReadyCondition";
 /// The pool has what it was asked for.
-pub const POOL_READY: &str = "OpenstackFloatingIPPoolReady";
+pub const POOL_READY: &str = "OpenstackFloatingIPPoolReadyCondition";
 /// The machine's floating address is there.
 pub const FLOATING_ADDRESS_READY: &str = "FloatingAddressFromPoolReady";

@@ -20,6 +20,8 @@ mod network;
 mod param;
 mod port;
 mod server;
+#[cfg(test)]
+mod testing;
 mod volume;
 
 use capwasm_sdk::api::descriptor::Descriptor;
