@@ -15,6 +15,7 @@ mod image;
 mod kinds;
 mod load_balancer;
 mod machine;
+mod machine_template;
 mod names;
 mod network;
 mod param;
@@ -65,6 +66,7 @@ impl Controller for OpenStack {
         match object::kind(object) {
             "OpenStackServer" => server::reconcile(cx, object),
             "OpenStackFloatingIPPool" => floating_ip_pool::reconcile(cx, object),
+            "OpenStackMachineTemplate" => machine_template::reconcile(cx, object),
             other => Err(unknown(other)),
         }
     }
@@ -73,6 +75,8 @@ impl Controller for OpenStack {
         match object::kind(object) {
             "OpenStackServer" => server::delete(cx, object),
             "OpenStackFloatingIPPool" => floating_ip_pool::delete(cx, object),
+            // Nothing is made for a template.
+            "OpenStackMachineTemplate" => Ok(true),
             other => Err(unknown(other)),
         }
     }

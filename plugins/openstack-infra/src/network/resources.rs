@@ -1,8 +1,9 @@
 //! What is read of Neutron's resources.
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::Resource;
+use crate::answer::nullable;
 
 /// A network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -88,6 +89,8 @@ pub struct Port {
     pub name: String,
     #[serde(default)]
     pub network_id: String,
+    #[serde(default, deserialize_with = "nullable")]
+    pub description: String,
     /// Of the server, router or load balancer; empty for a port that nothing uses.
     #[serde(default, deserialize_with = "nullable")]
     pub device_id: String,
@@ -152,11 +155,6 @@ pub struct Rule {
     pub remote_group_id: Option<String>,
     #[serde(default)]
     pub remote_ip_prefix: Option<String>,
-}
-
-/// Neutron says null where it means nothing.
-fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 macro_rules! resource {
