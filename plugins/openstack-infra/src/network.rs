@@ -8,9 +8,10 @@ mod resources;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::answer;
 use crate::cloud::{Cloud, Failure, Gone, Query, Service, encode};
 
-pub use find::{named, one};
+pub use find::{NO_MATCH, named, one};
 pub use resources::{
     AllocationPool, FixedIp, FloatingIp, GatewayInfo, Network, Port, Router, Rule, SecurityGroup, Subnet,
 };
@@ -35,7 +36,7 @@ pub trait Resource: DeserializeOwned {
 /// All that match; `query` filters by exact values.
 pub fn list<T: Resource>(cloud: &Cloud<'_>, query: &Query) -> Result<Vec<T>, Failure> {
     let found = cloud.list(Service::Network, &format!("/{}", T::PATH), T::MANY, query)?;
-    found.into_iter().map(decode).collect()
+    found.into_iter().map(|one| answer::decode("Neutron", one)).collect()
 }
 
 /// One by its id; none when there is none.
@@ -46,6 +47,12 @@ pub fn get<T: Resource>(cloud: &Cloud<'_>, id: &str) -> Result<Option<T>, Failur
 /// Creates one; `fields` is what stands below its name in the request.
 pub fn create<T: Resource>(cloud: &Cloud<'_>, fields: Value) -> Result<T, Failure> {
     unwrap(cloud.post(Service::Network, &format!("/{}", T::PATH), &wrap::<T>(fields))?)
+}
+
+/// Creates several in one request: all of them, or none.
+pub fn create_all<T: Resource>(cloud: &Cloud<'_>, fields: Vec<Value>) -> Result<(), Failure> {
+    cloud.post(Service::Network, &format!("/{}", T::PATH), &json!({ T::MANY: fields }))?;
+    Ok(())
 }
 
 /// Changes one.
@@ -72,9 +79,9 @@ pub fn add_router_interface(cloud: &Cloud<'_>, router: &str, subnet: &str) -> Re
     router_interface(cloud, router, "add_router_interface", json!({"subnet_id": subnet}))
 }
 
-/// Takes a router's port away, and deletes it.
-pub fn remove_router_interface(cloud: &Cloud<'_>, router: &str, port: &str) -> Result<(), Failure> {
-    router_interface(cloud, router, "remove_router_interface", json!({"port_id": port}))
+/// Takes a router's address in a subnet away.
+pub fn remove_router_interface(cloud: &Cloud<'_>, router: &str, subnet: &str) -> Result<(), Failure> {
+    router_interface(cloud, router, "remove_router_interface", json!({"subnet_id": subnet}))
 }
 
 fn router_interface(cloud: &Cloud<'_>, router: &str, act: &str, body: Value) -> Result<(), Failure> {
@@ -95,16 +102,6 @@ fn wrap<T: Resource>(fields: Value) -> Value {
     json!({ T::ONE: fields })
 }
 
-fn unwrap<T: Resource>(mut answer: Value) -> Result<T, Failure> {
-    decode(answer.get_mut(T::ONE).map(Value::take).unwrap_or_default())
-}
-
-fn decode<T: Resource>(value: Value) -> Result<T, Failure> {
-    serde_json::from_value(value).map_err(|error| Failure {
-        status: None,
-        reason: "UnexpectedAnswer".to_owned(),
-        message: format!("unable to read the {} in Neutron's answer: {error}", T::WHAT),
-        retry_after: None,
-        fault: capwasm_sdk::Fault::Transient,
-    })
+fn unwrap<T: Resource>(answer: Value) -> Result<T, Failure> {
+    answer::part("Neutron", answer, T::ONE)
 }

@@ -6,6 +6,9 @@ use super::{Resource, get, list};
 use crate::cloud::{Cloud, Failure, Query};
 use crate::param::Param;
 
+/// Reason of the problem that nothing is what a spec means.
+pub const NO_MATCH: &str = "FilterMatchesNothing";
+
 /// The one resource that a spec means; `among` narrows a filter further (`network_id`).
 ///
 /// # Errors
@@ -37,5 +40,5 @@ pub fn named<T: Resource>(cloud: &Cloud<'_>, name: &str) -> Result<Vec<T>, Failu
 
 fn none<T: Resource>(which: &str) -> Problem {
     // Somebody may make it yet, and nothing tells us when.
-    Problem::invalid("FilterMatchesNothing", format!("there is no {} {which}", T::WHAT))
+    Problem::invalid(NO_MATCH, format!("there is no {} {which}", T::WHAT))
 }

@@ -1,0 +1,1 @@
+//! The cluster against a scripted OpenStack, pass after pass.
