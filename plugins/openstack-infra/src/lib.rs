@@ -8,6 +8,7 @@ mod clock;
 mod cloud;
 mod cluster;
 mod compute;
+mod conversion;
 mod descriptor;
 mod floating_ip_pool;
 mod identity;
@@ -23,12 +24,14 @@ mod port;
 mod server;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod volume;
 
 use capwasm_sdk::api::descriptor::Descriptor;
 use capwasm_sdk::{
-    ClusterAnswer, Context, Controller, InfrastructureCluster, InfrastructureMachine, MachineAnswer, Problem, Provider,
-    object,
+    ClusterAnswer, Context, Controller, Conversion, InfrastructureCluster, InfrastructureMachine, MachineAnswer,
+    Problem, Provider, object,
 };
 use serde_json::Value;
 
@@ -82,8 +85,16 @@ impl Controller for OpenStack {
     }
 }
 
+impl Conversion for OpenStack {
+    fn convert(object: Value, to: &str) -> Result<Value, Problem> {
+        conversion::convert(object, to).map_err(|error| Problem::invalid("ConversionFailed", error.to_string()))
+    }
+}
+
 fn unknown(kind: &str) -> Problem {
     Problem::unsupported("UnknownKind", format!("{kind} is not a kind of this provider"))
 }
 
-capwasm_sdk::export_interfaces!(OpenStack: descriptor, infrastructure_cluster, infrastructure_machine, controller);
+capwasm_sdk::export_interfaces!(
+    OpenStack: descriptor, infrastructure_cluster, infrastructure_machine, controller, conversion
+);

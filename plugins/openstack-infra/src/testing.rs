@@ -181,6 +181,11 @@ impl OpenStack {
         !std::mem::take(&mut self.0.borrow_mut().faults).is_empty()
     }
 
+    /// Whether there are faults that have not come.
+    pub fn is_faulty(&self) -> bool {
+        !self.0.borrow().faults.is_empty()
+    }
+
     /// Everything in a collection (`networks`, `security_groups`, `servers`, `loadbalancers`, `members`, …) in the order in
     /// which it was made.
     pub fn all(&self, collection: &str) -> Vec<Value> {
