@@ -3,7 +3,7 @@ import argparse
 import pathlib
 import sys
 
-from cloud import life
+from cloud import install, life
 from cloud.layout import Layout
 from cloud.problem import Problem
 
@@ -18,7 +18,7 @@ def main():
     up = actions.add_parser("up", help="install what is missing, start what does not run, fill it; print the path of clouds.yaml")
     up.add_argument("--no-install", action="store_true", help="fail where something is missing")
     up.add_argument("--debug", action="store_true", help="debug lines in the logs of services that are started")
-    actions.add_parser("install", help="install what is missing and make the schemas")
+    actions.add_parser("packages", help="install the Debian packages that are missing")
     down = actions.add_parser("down", help="stop what `up` has started")
     down.add_argument("--purge", action="store_true", help="remove the folder as well")
     actions.add_parser("status", help="list the daemons; exit with 1 when one does not run")
@@ -28,8 +28,9 @@ def main():
         if options.action == "up":
             life.up(layout, may_install=not options.no_install, debug=options.debug)
             print(layout.clouds)
-        elif options.action == "install":
-            life.install(layout)
+        elif options.action == "packages":
+            layout.make()
+            install.debian(layout)
         elif options.action == "down":
             life.down(layout, options.purge)
         else:

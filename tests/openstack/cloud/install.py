@@ -28,11 +28,15 @@ def is_complete(layout):
     return not missing_packages() and _is_current(layout)
 
 
-def install(layout):
+def debian(layout):
     packages = missing_packages()
     if packages:
         say("Debian packages: " + " ".join(packages))
         _debian(packages, layout.log / "apt.log")
+
+
+def install(layout):
+    debian(layout)
     if not _is_current(layout):
         say("Python packages")
         _venv(layout)

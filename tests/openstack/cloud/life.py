@@ -28,16 +28,6 @@ def up(layout, may_install, debug):
     say("ready")
 
 
-def install(layout):
-    """What a later `up` would otherwise do first."""
-    daemons = _ready_to_start(layout, may_install=True, debug=False)
-    if not _running(daemons):
-        database = Database(layout, daemons)
-        if not database.schemas.exists():
-            database.start_empty()
-            daemons.stop(["mariadb"])
-
-
 def down(layout, purge):
     daemons = Daemons(layout, {})
     names = daemons.names()
