@@ -15,7 +15,7 @@ pub struct Belongings<'a> {
     pub pool: Option<&'a Value>,
     /// The Cluster that it belongs to.
     pub cluster: Option<&'a Value>,
-    /// Whether an owner reference of the kind that the role asks for is there.
+    /// Whether an owner reference of the kind that the role asks for is there; a controller's object needs none.
     pub owned: bool,
 }
 
@@ -54,7 +54,7 @@ pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Be
             (true, false) => Decision::Deprovision,
         };
     }
-    if !belongings.owned {
+    if !belongings.owned && role != Role::Controller {
         return Decision::Ignore;
     }
     if role == Role::InfrastructureCluster && json::annotation(object, MANAGED_BY).is_some() {
@@ -62,6 +62,10 @@ pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Be
     }
     if paused {
         return Decision::Paused;
+    }
+    let held_or = |decision| if finalizers.first().is_some_and(|own| !holds(own)) { Decision::Finalize } else { decision };
+    if role == Role::Controller {
+        return held_or(Decision::Provision);
     }
     let Some(cluster) = belongings.cluster else {
         return Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there");

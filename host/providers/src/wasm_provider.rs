@@ -114,6 +114,7 @@ mod tests {
                 own: vec![],
                 may_wait: vec![],
                 exclusive_by: capwasm_api::descriptor::ExclusiveBy::Object,
+                bootstrap_data: None,
                 crd: json!({}),
             }],
             wants: Wants {

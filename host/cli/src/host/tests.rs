@@ -112,7 +112,8 @@ async fn where_nobody_converts_only_the_stored_version_is_served() {
     assert_eq!(refusal(world.pools("v1beta1").list(&ListParams::default()).await).0, 404);
     let crds = api(&world.client, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "");
     let crd = crds.get(&format!("fixturepools.{GROUP}")).await.unwrap();
-    assert_eq!(crd.labels()["cluster.x-k8s.io/v1beta1"], "v1beta1", "labels as the provider wrote them");
+    assert_eq!(crd.labels()["cluster.x-k8s.io/v1beta2"], "v1beta2", "labels as the provider wrote them");
+    assert_eq!(crd.labels().get("cluster.x-k8s.io/v1beta1"), None, "but for versions that are not served");
     assert_eq!(crd.data["spec"]["conversion"]["strategy"], "None");
     host.stop().await;
 }

@@ -16,6 +16,7 @@ fn kind(role: Role) -> KindDescriptor {
         own: vec!["spec.size".into()],
         may_wait: vec!["addresses".into(), "Booted".into()],
         exclusive_by: ExclusiveBy::Object,
+        bootstrap_data: None,
         crd: json!({"spec": {"versions": [{"name": "v1beta2", "schema": {"openAPIV3Schema": {"properties": {
             "status": {"properties": {"failureDomain": {}, "observedGeneration": {}, "initialization": {}}}}}}}]}}),
     }
