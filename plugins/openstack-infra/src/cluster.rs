@@ -199,8 +199,10 @@ fn endpoint_print(pass: &Pass<'_>) -> String {
 
 /// Everything is looked at again.
 fn forget(status: &mut Status) {
-    for print in status.applied.values_mut() {
-        *print = None;
+    for (part, print) in &mut status.applied {
+        if part != drift::PART {
+            *print = None;
+        }
     }
 }
 

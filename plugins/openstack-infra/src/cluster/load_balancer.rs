@@ -13,12 +13,14 @@ use super::events::{self, Act};
 use super::floating_ip::{self, Wanted};
 use super::pass::{Pass, pause, pick};
 use super::spec::{LoadBalancerSpec, MonitorSpec};
-use super::status::{LoadBalancerStatus, NetworkStatus, Status};
+use super::status::{LoadBalancerStatus, NetworkStatus, Status, fingerprint};
 use crate::cloud::Query;
 use crate::load_balancer::{self, ACTIVE, ERROR, Listener, LoadBalancer, Monitor, OVN, PENDING_DELETE, Pool};
 use crate::network::{self, Network, Subnet};
 use crate::param::Param;
 
+/// Key of the fingerprint of the floating IP.
+const FLOATING_IP: &str = "floatingIP";
 /// The version of Octavia's API from which listeners can have allowed CIDRs.
 const ALLOWED_CIDRS_SINCE: &str = "2.12";
 /// Listener, pool, monitor and two changes take five; more means that somebody works against us.
@@ -67,8 +69,7 @@ pub fn reconcile(cx: &mut Context<'_>, pass: &mut Pass<'_>, spec: &LoadBalancerS
     remember(&mut pass.status, &balancer);
     usable(cx, &balancer)?;
     if !pass.spec.disable_api_server_floating_ip {
-        let ip = floating_ip(cx, pass, &balancer)?;
-        pass.status.api_server_load_balancer.get_or_insert_default().ip = ip;
+        floating_ip(cx, pass, &balancer)?;
     }
     let cidrs = allowed_cidrs(cx, pass, spec, &balancer)?;
     for port in pass.spec.load_balancer_ports() {
@@ -186,15 +187,23 @@ fn pending(cx: &Context<'_>, balancer: &LoadBalancer, why: &str) -> Problem {
     Problem::waiting("LoadBalancerNotReady", message).retry_after(pause(cx.host.attempt()))
 }
 
-fn floating_ip(cx: &mut Context<'_>, pass: &Pass<'_>, balancer: &LoadBalancer) -> Result<String, Problem> {
+/// The address leads to the load balancer. While listeners and pools come one after the other it is looked at once.
+fn floating_ip(cx: &mut Context<'_>, pass: &mut Pass<'_>, balancer: &LoadBalancer) -> Result<(), Problem> {
     let known = pass.status.api_server_load_balancer.as_ref().map_or("", |known| known.ip.as_str());
+    let print = fingerprint(&json!([balancer.vip_port_id, pass.spec.api_server_floating_ip]).to_string());
+    if !known.is_empty() && pass.status.is_applied(FLOATING_IP, &print) {
+        return Ok(());
+    }
     let given = [known, pass.spec.api_server_floating_ip.as_str()].into_iter().find(|address| !address.is_empty());
     let address = match given {
         Some(address) => Some(address.to_owned()),
         None => given_address(pass, "apiServerFloatingIP")?,
     };
     let wanted = Wanted { port: Some(&balancer.vip_port_id), address: address.as_deref() };
-    Ok(floating_ip::ensure(cx, pass, wanted)?.floating_ip_address)
+    let ip = floating_ip::ensure(cx, pass, wanted)?.floating_ip_address;
+    pass.status.api_server_load_balancer.get_or_insert_default().ip = ip;
+    pass.status.set_applied(FLOATING_IP, Some(print));
+    Ok(())
 }
 
 /// The CIDRs that listeners should have; none where this Octavia cannot do that.

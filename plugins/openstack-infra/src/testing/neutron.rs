@@ -25,6 +25,7 @@ impl Store {
                 Some(items) => Answer::new(200, json!({ one: items[0] })),
                 None => missing(&one, id),
             },
+            ("POST", []) if body[&many].is_array() => self.create_all(&many, &body[&many]),
             ("POST", []) => match self.create(&many, body[&one].clone()) {
                 Ok(id) => Answer::new(201, json!({ one: self.get(&many, &id) })),
                 Err(refused) => refused,
@@ -50,6 +51,25 @@ impl Store {
             ("PUT", [id, "remove_subports"]) => self.sub_ports(id, body, false),
             _ => Answer::new(405, Value::Null),
         }
+    }
+
+    /// All of them, or none.
+    fn create_all(&mut self, many: &str, items: &Value) -> Answer {
+        let mut made = Vec::new();
+        for item in items.as_array().into_iter().flatten() {
+            match self.create(many, item.clone()) {
+                Ok(id) => made.push(id),
+                Err(refused) => {
+                    let one = many.strip_suffix('s').unwrap_or(many);
+                    for id in made {
+                        let _ = self.delete(many, one, &id);
+                    }
+                    return refused;
+                }
+            }
+        }
+        let made: Vec<Value> = made.iter().filter_map(|id| self.get(many, id).cloned()).collect();
+        Answer::new(201, json!({ many: made }))
     }
 
     fn create(&mut self, many: &str, mut item: Value) -> Result<String, Answer> {
@@ -422,6 +442,13 @@ impl Store {
         };
         let found =
             self.all("ports").iter().find(is_meant).map(|port| port["id"].as_str().unwrap_or_default().to_owned());
+        let leads_through = |floating: &Value| {
+            let port = floating["port_id"].as_str().and_then(|id| self.get("ports", id));
+            port.is_some_and(|port| port["fixed_ips"][0]["subnet_id"] == body["subnet_id"])
+        };
+        if self.all("floatingips").iter().any(leads_through) {
+            return Answer::neutron(409, "RouterInterfaceInUseByFloatingIP", "a floating IP leads through it");
+        }
         match found {
             Some(port) => {
                 self.take("ports", &port);

@@ -214,6 +214,14 @@ impl Store {
                 let items = self.read("volumes", None, filters).unwrap_or_default();
                 self.listed(items, "volumes", "/v3/volumes", filters)
             }
+            ("GET", ["snapshots", "detail"]) => {
+                let items = self.read("snapshots", None, filters).unwrap_or_default();
+                self.listed(items, "snapshots", "/v3/snapshots", filters)
+            }
+            ("DELETE", ["snapshots", id]) => match self.take("snapshots", id) {
+                Some(_) => Answer::new(202, Value::Null),
+                None => Answer::nova(404, "itemNotFound", "Snapshot could not be found."),
+            },
             ("GET", ["volumes", id]) => match self.read("volumes", Some(id), filters) {
                 Some(items) => Answer::new(200, json!({"volume": items[0]})),
                 None => Answer::nova(404, "itemNotFound", "Volume could not be found."),
