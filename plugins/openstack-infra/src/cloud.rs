@@ -241,14 +241,14 @@ impl<'a> Cloud<'a> {
             *self.session.borrow_mut() = session;
             response = self.exchange(service, &act, &request)?;
         }
-        match response.status {
-            200..300 if response.body.iter().all(u8::is_ascii_whitespace) => Ok(Value::Null),
-            200..300 => serde_json::from_slice(&response.body).map_err(|why| Failure::garbled(&act, why)),
-            // Octavia's root answers 300 where its versions are the answer.
-            300 if request.method == "GET" => {
-                serde_json::from_slice(&response.body).map_err(|why| Failure::garbled(&act, why))
+        let body = read(&act, &response);
+        match (body, request.max_age) {
+            // What was kept would be read again and again.
+            (Err(failure), Some(age)) if failure.is_garbled() && !age.is_zero() => {
+                let request = HttpRequest { max_age: Some(Duration::ZERO), ..request };
+                read(&act, &self.exchange(service, &act, &request)?)
             }
-            _ => Err(Failure::rejected(&act, &response)),
+            (body, _) => body,
         }
     }
 
@@ -261,6 +261,16 @@ impl<'a> Cloud<'a> {
             request = request.header("x-openstack-nova-api-version", version.to_string());
         }
         self.host.http(&request).map_err(|refused| Failure::unanswered(act, &refused))
+    }
+}
+
+/// The body of a success; `Null` where there is none.
+fn read(act: &str, response: &HttpResponse) -> Result<Value, Failure> {
+    match response.status {
+        200..300 if response.body.iter().all(u8::is_ascii_whitespace) => Ok(Value::Null),
+        // Octavia's root answers 300 where its versions are the answer.
+        200..=300 => serde_json::from_slice(&response.body).map_err(|why| Failure::garbled(act, why)),
+        _ => Err(Failure::rejected(act, response)),
     }
 }
 

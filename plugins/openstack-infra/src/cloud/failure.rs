@@ -10,6 +10,8 @@ use serde_json::Value;
 pub const UNAUTHENTICATED: &str = "OpenStackAuthenticationFailed";
 /// Reason of a quota that is used up, or of a network without free addresses.
 const QUOTA: &str = "QuotaExceeded";
+/// Reason of an answer that makes no sense.
+const GARBLED: &str = "AnswerGarbled";
 /// A quota is free again when somebody deletes something, or asks for more.
 const QUOTA_RETRY: Duration = Duration::from_secs(120);
 /// For a service that asks for patience and does not say how much.
@@ -89,7 +91,7 @@ impl Failure {
 
     /// From an answer that makes no sense.
     pub fn garbled(act: &str, why: impl fmt::Display) -> Failure {
-        Failure::new("AnswerGarbled", Fault::Transient, format!("unable to {act}: the answer makes no sense: {why}"))
+        Failure::new(GARBLED, Fault::Transient, format!("unable to {act}: the answer makes no sense: {why}"))
     }
 
     /// One without an answer.
@@ -110,6 +112,11 @@ impl Failure {
     /// 404.
     pub fn is_not_found(&self) -> bool {
         self.status == Some(404)
+    }
+
+    /// A success that makes no sense.
+    pub fn is_garbled(&self) -> bool {
+        self.reason == GARBLED
     }
 
     /// Whether the service may have done, or may still do, what it was asked.

@@ -57,9 +57,11 @@ impl Session {
         };
         match fresh {
             Freshness::New => ask(Duration::ZERO),
-            Freshness::Recent => match ask(LONGEST_USE)? {
-                session if session.is_old => ask(Duration::ZERO),
-                session => Ok(session),
+            Freshness::Recent => match ask(LONGEST_USE) {
+                Ok(session) if session.is_old => ask(Duration::ZERO),
+                // What was kept would be read again and again.
+                Err(failure) if failure.is_garbled() => ask(Duration::ZERO),
+                other => other,
             },
         }
     }

@@ -212,6 +212,19 @@ fn what_seldom_changes_is_asked_for_once() {
 }
 
 #[test]
+fn an_answer_that_makes_no_sense_is_not_believed_for_long() {
+    let openstack = OpenStack::new();
+    let host = openstack.host();
+    openstack.fail(0, Trouble::Answer(200, "]["));
+    assert!(connect(&host).network_extension("trunk").unwrap());
+    let garbled = TestHost::new().secret("cloud-config", "clouds.yaml", OpenStack::clouds()).http(|_| {
+        Ok(HttpResponse { status: 201, body: b"]".to_vec(), headers: vec![("x-subject-token".into(), "t".into())] })
+    });
+    let problem = refused(&garbled, json!({}));
+    assert_eq!((problem.fault, garbled.requests().len()), (Fault::Transient, 2), "asked once more, and no more");
+}
+
+#[test]
 fn lost_and_refused_requests_say_so() {
     let openstack = OpenStack::new();
     let host = openstack.host();
