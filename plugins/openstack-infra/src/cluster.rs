@@ -50,10 +50,20 @@ const FAILURE_DOMAINS: &str = "failureDomains";
 
 /// Brings the cluster's infrastructure nearer to what `object` asks for.
 pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<ClusterAnswer, Problem> {
-    let mut pass = Pass::begin(cx, object)?;
+    let mut pass = Pass::begin(cx, object).inspect_err(|problem| come_back(cx, problem))?;
     let answer = bring(cx, &mut pass);
     write(cx, &pass.status);
+    if let Err(problem) = &answer {
+        come_back(cx, problem);
+    }
     answer
+}
+
+/// What is waited for in OpenStack wakes nobody.
+fn come_back(cx: &mut Context<'_>, problem: &Problem) {
+    if let (Fault::Waiting, Some(delay)) = (problem.fault, problem.retry_after) {
+        cx.out.wake_after(delay);
+    }
 }
 
 fn bring(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<ClusterAnswer, Problem> {
@@ -223,10 +233,13 @@ pub fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem
         // Without an owner nothing was ever made.
         return Ok(true);
     }
-    let mut pass = Pass::begin(cx, object)?;
+    let mut pass = Pass::begin(cx, object).inspect_err(|problem| come_back(cx, problem))?;
     let gone = deletion::remove(cx, &mut pass);
     forget(&mut pass.status);
     write(cx, &pass.status);
+    if let Err(problem) = &gone {
+        come_back(cx, problem);
+    }
     for condition in [NETWORK_READY, ROUTER_READY, SECURITY_GROUPS_READY, API_ENDPOINT_READY] {
         if object::condition(object, condition).is_some() {
             let message = gone.as_ref().err().map(Problem::to_string).unwrap_or_default();

@@ -70,11 +70,11 @@ impl Wanted {
         Wanted { protocol: Some("udp".to_owned()), ports: Some((first, last)), ..self }
     }
 
-    fn from_group(self, id: &str) -> Wanted {
+    fn of_group(self, id: &str) -> Wanted {
         Wanted { remote_group: Some(id.to_owned()), ..self }
     }
 
-    fn from_range(self, cidr: &str) -> Wanted {
+    fn of_range(self, cidr: &str) -> Wanted {
         Wanted { remote_prefix: Some(cidr.to_owned()), ..self }
     }
 
@@ -197,7 +197,7 @@ fn control_plane(rules: &mut Vec<Wanted>, spec: &Spec, managed: &ManagedSecurity
     if managed.allow_all_in_cluster_traffic {
         in_cluster(rules, ids);
     } else {
-        rules.push(Wanted::ingress("Etcd").tcp(2379, 2380).from_group(&ids.control_plane));
+        rules.push(Wanted::ingress("Etcd").tcp(2379, 2380).of_group(&ids.control_plane));
         kubelet(rules, ids);
     }
     ssh(rules, ids);
@@ -215,10 +215,10 @@ fn worker<'c>(
         [rule.clone().tcp(first, last), rule.udp(first, last)]
     };
     for cidr in cidrs.filter_map(Cidr::parse).filter(|cidr| cidr.is_ipv4()) {
-        rules.extend(node_ports().map(|rule| rule.from_range(&cidr.to_string())));
+        rules.extend(node_ports().map(|rule| rule.of_range(&cidr.to_string())));
     }
     for group in [&ids.worker, &ids.control_plane] {
-        rules.extend(node_ports().map(|rule| rule.from_group(group)));
+        rules.extend(node_ports().map(|rule| rule.of_group(group)));
     }
     if managed.allow_all_in_cluster_traffic {
         in_cluster(rules, ids)
@@ -230,19 +230,19 @@ fn worker<'c>(
 
 fn in_cluster(rules: &mut Vec<Wanted>, ids: &GroupIds) {
     for group in [&ids.control_plane, &ids.worker] {
-        rules.push(Wanted::ingress("In-cluster Ingress").from_group(group));
+        rules.push(Wanted::ingress("In-cluster Ingress").of_group(group));
     }
 }
 
 fn kubelet(rules: &mut Vec<Wanted>, ids: &GroupIds) {
     for group in [&ids.control_plane, &ids.worker] {
-        rules.push(Wanted::ingress("Kubelet API").tcp(10250, 10250).from_group(group));
+        rules.push(Wanted::ingress("Kubelet API").tcp(10250, 10250).of_group(group));
     }
 }
 
 fn ssh(rules: &mut Vec<Wanted>, ids: &GroupIds) {
     if let Some(bastion) = &ids.bastion {
-        rules.push(Wanted::ingress("SSH").tcp(22, 22).from_group(bastion));
+        rules.push(Wanted::ingress("SSH").tcp(22, 22).of_group(bastion));
     }
 }
 
@@ -275,7 +275,7 @@ fn custom(rules: &mut Vec<Wanted>, specs: &[RuleSpec], ids: &GroupIds) -> Result
                 let message = format!("security group rule {}: there is no managed group {name}", spec.name);
                 Problem::invalid("InvalidSecurityGroupRule", message)
             })?;
-            rules.push(rule.clone().from_group(id));
+            rules.push(rule.clone().of_group(id));
         }
     }
     Ok(())

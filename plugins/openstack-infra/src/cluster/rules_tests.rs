@@ -109,8 +109,8 @@ fn found(id: &str, fields: Value) -> Rule {
 #[test]
 fn only_what_is_surplus_goes_and_only_what_is_missing_comes() {
     let api = Wanted::ingress("Kubernetes API").tcp(6443, 6443);
-    let all = Wanted::ingress("In-cluster Ingress").from_group("cp");
-    let range = Wanted::ingress("").tcp(80, 80).from_range("10.0.0.0/8");
+    let all = Wanted::ingress("In-cluster Ingress").of_group("cp");
+    let range = Wanted::ingress("").tcp(80, 80).of_range("10.0.0.0/8");
     let rule = |fields: Value| found("r", fields);
     let same = rule(json!({
         "id": "", "direction": "ingress", "ethertype": "IPv4", "protocol": "TCP", "port_range_min": 6443,
@@ -132,7 +132,7 @@ fn a_request_has_only_what_the_rule_says() {
     let expected =
         json!({"security_group_id": "g", "direction": "egress", "ethertype": "IPv6", "description": "Full open"});
     assert_eq!(egress, expected);
-    let fields = Wanted::ingress("x").udp(1, 2).from_group("o").fields("g");
+    let fields = Wanted::ingress("x").udp(1, 2).of_group("o").fields("g");
     let ports = (&fields["protocol"], &fields["port_range_min"], &fields["port_range_max"], &fields["remote_group_id"]);
     assert_eq!(ports, (&json!("udp"), &json!(1), &json!(2), &json!("o")));
 }

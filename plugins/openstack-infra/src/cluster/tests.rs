@@ -17,7 +17,7 @@ use capwasm_sdk::{ClusterAnswer, ObjectRef, Outcome, Place, Problem, object};
 use serde_json::{Value, json};
 
 use crate::kinds::{CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, V1ALPHA1, V1BETA1};
-use crate::testing::OpenStack;
+use crate::testing::{OpenStack, assert_declared};
 
 /// More passes than anything here needs.
 const MOST_PASSES: usize = 80;
@@ -104,6 +104,10 @@ impl World {
     /// What the host writes of an outcome.
     fn keep(&mut self, outcome: &Outcome) {
         write_back(outcome, &mut self.object);
+        let mut declared = self.object.clone();
+        // The host's, which writes more of them.
+        object::merge(&mut declared, &json!({"status": {"conditions": null, "ready": true}}));
+        assert_declared(&declared);
         self.host.carry_out(outcome);
     }
 

@@ -1,5 +1,7 @@
 //! Finding what is there: by a spec's `id | filter`, and by the names that this provider gives.
 
+use std::time::Duration;
+
 use capwasm_sdk::Problem;
 
 use super::{Resource, get, list};
@@ -8,6 +10,9 @@ use crate::param::Param;
 
 /// Reason of the problem that nothing is what a spec means.
 pub const NO_MATCH: &str = "FilterMatchesNothing";
+
+/// Between two looks for what is not there.
+const NEXT_LOOK: Duration = Duration::from_secs(60);
 
 /// The one resource that a spec means; `among` narrows a filter further (`network_id`).
 ///
@@ -40,5 +45,5 @@ pub fn named<T: Resource>(cloud: &Cloud<'_>, name: &str) -> Result<Vec<T>, Failu
 
 fn none<T: Resource>(which: &str) -> Problem {
     // Somebody may make it yet, and nothing tells us when.
-    Problem::invalid(NO_MATCH, format!("there is no {} {which}", T::WHAT))
+    Problem::invalid(NO_MATCH, format!("there is no {} {which}", T::WHAT)).retry_after(NEXT_LOOK)
 }

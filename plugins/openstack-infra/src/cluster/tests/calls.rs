@@ -54,7 +54,8 @@ fn a_pass_that_waits_for_the_load_balancer_asks_for_nothing_else() {
     for _ in 0..10 {
         world.cloud.clear_calls();
         let pass = world.pass(|_| false).unwrap();
-        assert!(pass.result.unwrap_err().retry_after.is_some());
+        assert_eq!(pass.result.unwrap_err().reason, "LoadBalancerNotReady");
+        assert!(pass.outcome.wake_after.is_some(), "nobody else wakes it");
         assert_eq!(world.cloud.calls().len(), 1);
     }
 }
