@@ -26,6 +26,8 @@ use crate::identity::IdentityRef;
 use entry::Entry;
 use session::{Freshness, Session, Transport};
 
+/// What Cinder is asked for: the oldest that knows attachments.
+const VOLUME_VERSION: &str = "volume 3.27";
 /// What Nova is asked for at least: the oldest version in which all of what is used is there.
 const COMPUTE_VERSION: Version = Version { major: 2, minor: 38 };
 /// How long discovery documents and lists of extensions are believed.
@@ -259,6 +261,9 @@ impl<'a> Cloud<'a> {
             let version = self.compute_version.get();
             request = request.header("openstack-api-version", format!("compute {version}"));
             request = request.header("x-openstack-nova-api-version", version.to_string());
+        }
+        if service == Service::Volume {
+            request = request.header("openstack-api-version", VOLUME_VERSION);
         }
         self.host.http(&request).map_err(|refused| Failure::unanswered(act, &refused))
     }

@@ -15,7 +15,7 @@ mod volumes;
 
 use std::time::Duration;
 
-use capwasm_sdk::{Context, Host, Problem, Refusal, object};
+use capwasm_sdk::{Context, Fault, Host, Problem, Refusal, object};
 use serde_json::{Value, json};
 
 use crate::clock;
@@ -98,7 +98,12 @@ pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<(), Problem> {
     let subject = Subject::read(object)?;
     let cloud = connect(cx, object)?;
     if let Some(id) = &subject.status.instance_id {
-        return match compute::server(&cloud, id)? {
+        let found = compute::server(&cloud, id).map_err(|failure| match failure.fault {
+            // It may run all the same.
+            Fault::Transient => failure.into(),
+            _ => failed(cx, state::OPENSTACK_ERROR, "looking for the server", failure.into()),
+        })?;
+        return match found {
             Some(server) => settle(cx, &cloud, &subject, &subject.status.resources.ports, &server),
             None => {
                 cx.out.status(json!({"instanceState": "DELETED"}));

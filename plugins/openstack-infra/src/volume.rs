@@ -21,9 +21,27 @@ pub struct Volume {
     /// GiB.
     #[serde(default)]
     pub size: u64,
+    /// RFC 3339 without an offset; none for a volume that nothing happened to.
+    #[serde(default)]
+    pub updated_at: Option<String>,
+    #[serde(default)]
+    pub created_at: String,
     /// Several servers may have it at once; Nova asks for a newer microversion then.
     #[serde(default)]
     pub multiattach: bool,
+}
+
+/// A claim of a server on a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[allow(missing_docs, reason = "the names are Cinder's")]
+pub struct Attachment {
+    pub id: String,
+    /// `reserved` until the server has the volume.
+    #[serde(default)]
+    pub status: String,
+    /// The server.
+    #[serde(default)]
+    pub instance: Option<String>,
 }
 
 /// All volumes of the project that have exactly this name.
@@ -41,4 +59,16 @@ pub fn create_volume(cloud: &Cloud<'_>, fields: &Value) -> Result<Volume, Failur
 /// Asks for its end, which takes a while.
 pub fn delete_volume(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
     cloud.delete(Service::Volume, &format!("/volumes/{}", encode(id)))
+}
+
+/// All claims on a volume.
+pub fn attachments(cloud: &Cloud<'_>, volume: &str) -> Result<Vec<Attachment>, Failure> {
+    let query = Query::new().with("volume_id", volume);
+    let found = cloud.list(Service::Volume, "/attachments", "attachments", &query)?;
+    found.into_iter().map(|item| decode(CINDER, item)).collect()
+}
+
+/// Gives up a claim.
+pub fn delete_attachment(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
+    cloud.delete(Service::Volume, &format!("/attachments/{}", encode(id)))
 }

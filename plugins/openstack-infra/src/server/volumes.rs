@@ -1,19 +1,18 @@
 //! A server's volumes: found again by name, made, waited for; and deleted where the server's end did not take them along.
 
-use std::time::Duration;
-
 use capwasm_sdk::{Context, Problem};
 use serde_json::{Map, Value};
 
 use super::spec::{ServerSpec, VolumeSpec};
+use super::state;
 use crate::cloud::{Cloud, Gone, Service};
-use crate::names;
 use crate::volume::{self, Volume};
+use crate::{clock, compute, names};
 
 /// The block device that the server boots from.
 pub const ROOT: &str = "root";
-/// Between two looks at volumes that Cinder is busy with.
-const BUSY: Duration = Duration::from_secs(2);
+/// A volume that was reserved this many seconds ago, for a server that is not there, was reserved in vain.
+const VAIN: u64 = 30;
 
 /// A volume that a spec asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +82,36 @@ pub fn ensure(
     if volumes.iter().all(|volume| volume.status == "available") {
         return Ok(Some(volumes));
     }
-    cx.out.wake_after(BUSY);
+    for volume in &volumes {
+        unreserve(cx, cloud, volume)?;
+        cx.out.wake_after(state::patience(age(cx, volume)));
+    }
     Ok(None)
+}
+
+/// Seconds since something happened to a volume.
+fn age(cx: &Context<'_>, volume: &Volume) -> u64 {
+    let since = clock::parse(volume.updated_at.as_deref().unwrap_or(&volume.created_at));
+    since.map_or(0, |since| (cx.host.now_ms() / 1_000).saturating_sub(since))
+}
+
+/// Nova reserves volumes before it has checked all else, and forgets them when it then refuses the server. Nobody else can
+/// have such a volume, nor delete it, until its claim is given up.
+fn unreserve(cx: &mut Context<'_>, cloud: &Cloud<'_>, volume: &Volume) -> Result<(), Problem> {
+    if volume.status != "reserved" || age(cx, volume) < VAIN {
+        return Ok(());
+    }
+    for attachment in volume::attachments(cloud, &volume.id)? {
+        let server = attachment.instance.as_deref().unwrap_or_default();
+        let is_vain =
+            attachment.status == "reserved" && (server.is_empty() || compute::server(cloud, server)?.is_none());
+        if is_vain {
+            volume::delete_attachment(cloud, &attachment.id)?;
+            let message = format!("volume {} was reserved for a server that Nova refused", volume.id);
+            cx.out.event("VolumeReleased", message);
+        }
+    }
+    Ok(())
 }
 
 fn existing(cloud: &Cloud<'_>, name: &str) -> Result<Option<Volume>, Problem> {
@@ -124,14 +151,13 @@ pub fn delete(cx: &mut Context<'_>, cloud: &Cloud<'_>, server: &str, wanted: &[W
     for wanted in wanted {
         for volume in volume::volumes_named(cloud, &names::volume(server, &wanted.device))? {
             all_gone = false;
+            unreserve(cx, cloud, &volume)?;
+            cx.out.wake_after(state::patience(age(cx, &volume)));
             // Nova detaches and deletes those that the server had.
             if !is_busy(&volume.status) && volume::delete_volume(cloud, &volume.id)? == Gone::Now {
                 cx.out.event("SuccessfulDeleteVolume", format!("Deleted volume with id {}", volume.id));
             }
         }
-    }
-    if !all_gone {
-        cx.out.wake_after(BUSY);
     }
     Ok(all_gone)
 }

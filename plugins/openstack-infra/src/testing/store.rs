@@ -218,6 +218,21 @@ impl Store {
                 let items = self.read("snapshots", None, filters).unwrap_or_default();
                 self.listed(items, "snapshots", "/v3/snapshots", filters)
             }
+            ("GET", ["attachments"]) => {
+                let items = self.read("attachments", None, filters).unwrap_or_default();
+                self.listed(items, "attachments", "/v3/attachments", filters)
+            }
+            ("DELETE", ["attachments", id]) => match self.take("attachments", id) {
+                Some(attachment) => {
+                    if let Some(volume) =
+                        attachment["volume_id"].as_str().and_then(|volume| self.get_mut("volumes", volume))
+                    {
+                        volume["status"] = "available".into();
+                    }
+                    Answer::new(200, json!({"attachments": []}))
+                }
+                None => Answer::nova(404, "itemNotFound", "Attachment could not be found."),
+            },
             ("DELETE", ["snapshots", id]) => match self.take("snapshots", id) {
                 Some(_) => Answer::new(202, Value::Null),
                 None => Answer::nova(404, "itemNotFound", "Snapshot could not be found."),

@@ -98,6 +98,8 @@ impl Machine {
     fn settle(&mut self) -> MachineAnswer {
         for _ in 0..MOST_PASSES {
             if let Ok(answer) = self.provision() {
+                assert_known(&self.world.object);
+                assert_known(&self.server().unwrap());
                 return answer;
             }
             let _ = self.serve();

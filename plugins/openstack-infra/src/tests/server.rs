@@ -390,6 +390,41 @@ fn volumes_that_a_failed_server_leaves_are_deleted() {
     assert!(left(&world.cloud).is_empty(), "{:?}", left(&world.cloud));
 }
 
+/// As Nova leaves them when it refuses a server late: reserved for a server that never was.
+fn reserve(world: &World) {
+    for volume in world.cloud.all("volumes") {
+        let id = volume["id"].as_str().unwrap();
+        world.cloud.change("volumes", id, &json!({"status": "reserved", "updated_at": "2023-11-14T22:13:20.000000"}));
+        world.cloud.add("attachments", json!({"volume_id": id, "status": "reserved", "instance": "never"}));
+    }
+}
+
+#[test]
+fn volumes_that_were_reserved_for_a_refused_server_are_released_after_a_while() {
+    let refused = || {
+        let mut world = world_of(everything());
+        world.cloud.set_quota("servers", 0);
+        for _ in 0..3 {
+            let _ = world.reconcile();
+        }
+        reserve(&world);
+        world.cloud.set_quota("servers", 1);
+        world
+    };
+    let mut world = refused();
+    assert_eq!(world.reconcile().unwrap().unwrap_err().fault, Fault::Waiting);
+    assert_eq!(world.cloud.all("attachments").len(), 2, "a server may yet come of it");
+    world.host.set_now_ms(1_700_000_031_000);
+    world.settle();
+    assert!(world.cloud.all("attachments").is_empty());
+    assert_eq!(world.cloud.all("servers").len(), 1);
+
+    let mut world = refused();
+    world.host.set_now_ms(1_700_000_031_000);
+    world.end();
+    assert!(left(&world.cloud).is_empty(), "{:?}", left(&world.cloud));
+}
+
 #[test]
 fn address_pairs_that_change_reach_the_port_once() {
     let mut world = world();
