@@ -95,6 +95,8 @@ fn bring(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<ClusterAnswer, Pro
     };
     let failure_domains = failure_domains(pass, &mut is_unchanged)?;
     let answer = ClusterAnswer { provisioned: true, endpoint: Some(endpoint), failure_domains };
+    // Upstream has it beside `ready`, which is the host's to write.
+    cx.out.status(json!({"initialization": {"provisioned": true}}));
     if pass.object.pointer("/status/ready").and_then(Value::as_bool) != Some(true) {
         // Nobody should have to wait for a bastion, or for what goes wrong with one.
         cx.out.wake_when_applied();
@@ -108,7 +110,11 @@ fn bring(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<ClusterAnswer, Pro
             cx.out.wake_after(problem.retry_after.unwrap_or_else(|| pause(cx.host.attempt())));
             return Ok(answer);
         }
-        Err(problem) => return Err(problem),
+        Err(problem) => {
+            // The load balancer, or a part of it, may be gone.
+            forget(&mut pass.status);
+            return Err(problem);
+        }
     }
     if is_unchanged && !drift::is_as_made(cx, pass)? {
         let message = "something in OpenStack is not as it was made; everything is looked at again";

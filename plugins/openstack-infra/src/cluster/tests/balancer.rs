@@ -175,3 +175,38 @@ fn machines_are_told_when_they_cannot_be_members() {
     assert_eq!(pass.result.unwrap_err().reason, "LoadBalancerPoolGone");
     assert_eq!(ingress(&world, "cp-0"), Some(("False".to_owned(), "LoadBalancerMemberError".to_owned())));
 }
+
+#[test]
+fn ovn_can_neither_restrict_who_comes_in_nor_balance_by_turns() {
+    let mut world = with(json!({"provider": "ovn", "allowedCIDRs": ["192.0.2.0/24"]}));
+    world.cloud.add("providers", json!({"id": "ovn", "name": "ovn"}));
+    world.settle();
+    assert_eq!(world.cloud.all("pools")[0]["lb_algorithm"], "SOURCE_IP_PORT");
+    assert_eq!(world.cloud.bodies("POST", "/lbaas/listeners")[0]["listener"].get("allowed_cidrs"), None);
+    assert_eq!(world.object["status"]["apiServerLoadBalancer"].get("allowedCIDRs"), None);
+}
+
+#[test]
+fn a_load_balancer_that_somebody_deleted_is_made_again_with_its_addresses_and_members() {
+    let mut world = with(json!({}));
+    world.add_machine("cp-0", "10.6.0.10");
+    world.settle();
+    let endpoint = world.object["spec"]["controlPlaneEndpoint"].clone();
+    let before = (world.resources(), world.object["status"]["apiServerLoadBalancer"]["internalIP"].clone());
+    let gone = world.cloud.all("loadbalancers")[0].clone();
+    for collection in ["loadbalancers", "listeners", "pools", "healthmonitors", "members"] {
+        for item in world.cloud.all(collection) {
+            world.cloud.remove(collection, item["id"].as_str().unwrap());
+        }
+    }
+    world.cloud.remove("ports", gone["vip_port_id"].as_str().unwrap());
+    let floating = world.cloud.all("floatingips")[0]["id"].as_str().unwrap().to_owned();
+    world.cloud.change("floatingips", &floating, &json!({"port_id": null}));
+    // Machines that come are reason enough to look.
+    world.add_machine("cp-1", "10.6.0.11");
+    world.settle();
+    let after = (world.resources(), world.object["status"]["apiServerLoadBalancer"]["internalIP"].clone());
+    assert_eq!(after, before);
+    assert_eq!(world.object["spec"]["controlPlaneEndpoint"], endpoint);
+    assert_eq!(members(&world).len(), 2);
+}

@@ -127,3 +127,27 @@ fn what_the_workload_left_goes_where_that_is_asked_for() {
     let keep = json!({"capwasm.dev/openstack-janitor": "true", "janitor.capi.stackhpc.com/volumes-policy": "keep"});
     assert_eq!(left(keep), (3, 4));
 }
+
+/// A request that was given up and arrived later has made a second one of a name.
+#[test]
+fn what_was_made_twice_by_a_late_request_is_not_used_and_goes_with_the_cluster() {
+    let mut world = World::new(without(full(), "bastion"));
+    world.settle();
+    let before = world.object["status"].clone();
+    for collection in ["networks", "routers", "security_groups", "loadbalancers", "floatingips"] {
+        let mut twin = world.cloud.all(collection).into_iter().rfind(|item| item["project_id"] != "admin").unwrap();
+        // Before the first one in every order.
+        object::merge(&mut twin, &json!({"id": format!("0-{collection}"), "floating_ip_address": "172.24.4.250"}));
+        let nothing = json!({"port_id": null, "vip_port_id": null, "subnets": [], "security_group_rules": []});
+        object::merge(&mut twin, &nothing);
+        world.cloud.add(collection, twin);
+    }
+    world.object["status"]["applied"] = json!({});
+    world.cloud.clear_calls();
+    world.settle();
+    for name in ["network", "router", "apiServerLoadBalancer", "controlPlaneSecurityGroup"] {
+        assert_eq!(world.object["status"][name], before[name], "{name}");
+    }
+    assert!(world.delete());
+    assert_eq!(world.resources(), [""; 0]);
+}

@@ -36,6 +36,7 @@ fn a_cluster_gets_everything_and_leaves_nothing() {
         assert_eq!(world.condition(condition), ("True".to_owned(), "Ready".to_owned()), "{condition}");
     }
     let status = &world.object["status"];
+    assert_eq!(status["initialization"]["provisioned"], true);
     assert_eq!(status["network"]["id"], network["id"]);
     assert_eq!(status["network"]["subnets"][0]["cidr"], "10.6.0.0/24");
     assert_eq!(status["externalNetwork"]["name"], "public");
