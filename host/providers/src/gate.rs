@@ -284,6 +284,28 @@ mod tests {
         }
     }
 
+    /// Nobody has to own it, and a Cluster that is named may not be there; pausing holds it all the same.
+    #[test]
+    fn a_controllers_object_needs_no_owner() {
+        let (ready, paused) = (json!({}), json!({"spec": {"paused": true}}));
+        let of = |cluster| Belongings { cluster, ..Belongings::default() };
+        let rows = [
+            ("nobody's", object(true, false, false), of(None), Decision::Provision),
+            ("of a Cluster that is not provisioned", object(true, false, false), of(Some(&ready)), Decision::Provision),
+            ("the finalizer first", object(false, false, false), of(None), Decision::Finalize),
+            ("paused", object(true, false, true), of(None), Decision::Paused),
+            ("of a paused Cluster", object(true, false, false), of(Some(&paused)), Decision::Paused),
+            ("deleted", object(true, true, false), of(None), Decision::Deprovision),
+            ("deleted while its Cluster is paused", object(true, true, false), of(Some(&paused)), Decision::Paused),
+            ("deleted, and not ours", object(false, true, false), of(None), Decision::Leave),
+        ];
+        for (name, object, belongings, expected) in rows {
+            assert_eq!(decide(Role::Controller, &[OURS.to_owned()], &object, &belongings), expected, "{name}");
+        }
+        let free = object(false, false, false);
+        assert_eq!(decide(Role::Controller, &[], &free, &of(None)), Decision::Provision, "without a finalizer");
+    }
+
     #[test]
     fn an_externally_managed_infrastructure_cluster_is_left_alone() {
         let mut infra = object(true, false, false);

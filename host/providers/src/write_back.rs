@@ -516,7 +516,19 @@ fn operations(at: &WriteBack<'_>, outcome: &Outcome, into: &mut Vec<Operation>) 
         name: target.name.clone(),
     };
     for wanted in &outcome.operations {
+        let mut status = None;
         let (place, action) = match wanted {
+            Wanted::Patch { place, target, merge, .. } => {
+                let (first, second) = patches(merge);
+                let patch = |(merge, subresource)| Action::Patch {
+                    target: target_of(target),
+                    merge,
+                    resource_version: None,
+                    subresource,
+                };
+                status = second.map(patch);
+                (*place, patch(first))
+            }
             Wanted::Create { place, object, .. } => (*place, Action::Create(with_namespace(object, *place, namespace))),
             Wanted::Apply { place, object, .. } => (
                 *place,
@@ -524,15 +536,6 @@ fn operations(at: &WriteBack<'_>, outcome: &Outcome, into: &mut Vec<Operation>) 
                     object: with_namespace(object, *place, namespace),
                     manager: "capwasm".into(),
                     force: true,
-                },
-            ),
-            Wanted::Patch { place, target, merge, .. } => (
-                *place,
-                Action::Patch {
-                    target: target_of(target),
-                    merge: merge.clone(),
-                    resource_version: None,
-                    subresource: None,
                 },
             ),
             Wanted::SetConditionOf { target, condition, .. } => (
@@ -561,9 +564,33 @@ fn operations(at: &WriteBack<'_>, outcome: &Outcome, into: &mut Vec<Operation>) 
                 ),
             ));
         };
+        let second = status.map(|action| Operation { key: wanted.key().to_owned(), place: place.clone(), action });
         into.push(Operation { key: wanted.key().to_owned(), place, action });
+        into.extend(second);
     }
     None
+}
+
+/// A merge patch and the subresource that it is for.
+type PartialPatch = (Value, Option<&'static str>);
+
+/// A patch as API servers take it: the status by its subresource, after the rest if there is any. A resource version holds for
+/// the first of two, whose write changes it.
+fn patches(merge: &Value) -> (PartialPatch, Option<PartialPatch>) {
+    let Some(status) = merge.get("status") else { return ((merge.clone(), None), None) };
+    let mut rest = merge.clone();
+    if let Some(rest) = rest.as_object_mut() {
+        rest.remove("status");
+    }
+    let says_more = |(key, value): (&String, &Value)| match key.as_str() {
+        "apiVersion" | "kind" => false,
+        "metadata" => value.as_object().is_none_or(|metadata| metadata.keys().any(|key| key != "resourceVersion")),
+        _ => true,
+    };
+    if rest.as_object().is_some_and(|rest| rest.iter().any(says_more)) {
+        return ((rest, None), Some((json!({"status": status}), Some("status"))));
+    }
+    ((merge.clone(), Some("status")), None)
 }
 
 /// An object for the management cluster without a namespace stands in the reconciled object's.

@@ -208,7 +208,7 @@ impl HttpClient {
         if !self.origins.iter().any(|origin| origin.matches(tls, &host, port)) {
             let scheme = if tls { "https" } else { "http" };
             return Err(Refused::denied(format!(
-                "{scheme}://{}:{port} is not granted; add it to spec.grants.origins",
+                "{scheme}://{}:{port} is not granted; add it to spec.grants.origins of the WasmProvider",
                 authority.host()
             )));
         }
