@@ -98,6 +98,10 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
         Err(problem) => {
             ready(at, &mut desired, Some(false), &problem.reason, &problem.message, Some(problem.fault));
             plan.verdict = verdict(problem);
+            if problem.fault == Fault::Waiting {
+                // What nothing announces: the provider knows when it is worth a look.
+                plan.wake_after = plan.wake_after.into_iter().chain(problem.retry_after).min();
+            }
         }
     }
     if let Some((key, refused)) = refused {

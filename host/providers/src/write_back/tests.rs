@@ -590,3 +590,18 @@ fn a_patch_of_the_status_goes_to_its_subresource_after_the_rest() {
         assert_eq!(patches(&merge), (first, second), "{name}");
     }
 }
+
+#[test]
+fn who_waits_for_what_nothing_announces_is_called_again_when_it_says_so() {
+    let waiting = |retry_after: Option<u64>| {
+        let retry_after = retry_after.map(Duration::from_secs);
+        Err(Problem { fault: Fault::Waiting, reason: "Building".into(), message: String::new(), retry_after })
+    };
+    let rows = [("nothing said", None, None, None), ("a problem's", Some(10), None, Some(10)),
+        ("the outcome's", None, Some(5), Some(5)), ("the earlier", Some(10), Some(5), Some(5)), ("either way", Some(3), Some(5), Some(3))];
+    for (name, problem, wake, expected) in rows {
+        let outcome = Outcome { wake_after: wake.map(Duration::from_secs), ..Outcome::default() };
+        let plan = write(Role::Controller, Contract::V1Beta2, &object(), waiting(problem), &outcome);
+        assert_eq!((plan.wake_after, plan.verdict), (expected.map(Duration::from_secs), Verdict::Waiting), "{name}");
+    }
+}
