@@ -97,7 +97,8 @@ fn bring(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<ClusterAnswer, Pro
     let answer = ClusterAnswer { provisioned: true, endpoint: Some(endpoint), failure_domains };
     // Upstream has it beside `ready`, which is the host's to write.
     cx.out.status(json!({"initialization": {"provisioned": true}}));
-    if pass.object.pointer("/status/ready").and_then(Value::as_bool) != Some(true) {
+    let is_written = |at: &str| pass.object.pointer(at).and_then(Value::as_bool) == Some(true);
+    if !is_written("/status/ready") && !is_written("/status/initialization/provisioned") {
         // Nobody should have to wait for a bastion, or for what goes wrong with one.
         cx.out.wake_when_applied();
         return Ok(answer);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::deletion::{delete, delete_balancer};
 use super::events::{self, Act, What};
-use super::pass::Pass;
+use super::pass::{Pass, pause};
 use crate::cloud::{Query, Service, encode};
 use crate::load_balancer::{self, LoadBalancer};
 use crate::network::{self, FloatingIp, SecurityGroup};
@@ -46,7 +46,8 @@ pub fn remove(cx: &mut Context<'_>, pass: &Pass<'_>) -> Result<bool, Problem> {
     if !orders.is_on {
         return Ok(true);
     }
-    if !floating_ips(cx, pass)? || !balancers(cx, pass)? {
+    floating_ips(cx, pass)?;
+    if !balancers(cx, pass)? {
         return Ok(false);
     }
     // Only now: ports of load balancers are in them.
@@ -54,19 +55,21 @@ pub fn remove(cx: &mut Context<'_>, pass: &Pass<'_>) -> Result<bool, Problem> {
     if !orders.with_volumes || !pass.cloud.offers(Service::Volume) {
         return Ok(true);
     }
-    Ok(storage(cx, pass, "snapshots", events::SNAPSHOT)? && storage(cx, pass, "volumes", events::VOLUME)?)
+    storage(cx, pass, "snapshots", events::SNAPSHOT)?;
+    storage(cx, pass, "volumes", events::VOLUME)?;
+    Ok(true)
 }
 
 fn project(pass: &Pass<'_>) -> Query {
     Query::new().with("project_id", pass.cloud.project_id())
 }
 
-fn floating_ips(cx: &mut Context<'_>, pass: &Pass<'_>) -> Result<bool, Problem> {
+fn floating_ips(cx: &mut Context<'_>, pass: &Pass<'_>) -> Result<(), Problem> {
     let found: Vec<FloatingIp> = network::list(&pass.cloud, &project(pass))?;
     for ip in found.iter().filter(|ip| is_service_floating_ip(&ip.description, &pass.cluster)) {
         delete::<FloatingIp>(cx, pass, events::FLOATING_IP, &ip.floating_ip_address, &ip.id)?;
     }
-    Ok(true)
+    Ok(())
 }
 
 fn balancers(cx: &mut Context<'_>, pass: &Pass<'_>) -> Result<bool, Problem> {
@@ -89,25 +92,32 @@ fn groups(cx: &mut Context<'_>, pass: &Pass<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Volumes or snapshots; true when none is left.
-fn storage(cx: &mut Context<'_>, pass: &Pass<'_>, kind: &str, what: What) -> Result<bool, Problem> {
+/// Volumes or snapshots.
+///
+/// # Errors
+/// Waiting while some are left: they go after the answer, or hang on a server that goes.
+fn storage(cx: &mut Context<'_>, pass: &Pass<'_>, kind: &str, what: What) -> Result<(), Problem> {
     let found = pass.cloud.list(Service::Volume, &format!("/{kind}/detail"), kind, &Query::new())?;
     let found: Vec<&Value> = found.iter().filter(|item| is_left_behind(item, &pass.cluster)).collect();
-    for item in &found {
-        let id = object::text(item, "/id");
-        // Others come or go, or hang on a server that goes.
-        if !["available", "error"].contains(&object::text(item, "/status")) {
+    let mut left = Vec::new();
+    for item in found {
+        let (id, name, status) =
+            (object::text(item, "/id"), object::text(item, "/name"), object::text(item, "/status"));
+        left.push(format!("{name} ({status})"));
+        if !["available", "error"].contains(&status) {
             continue;
         }
         match pass.cloud.delete(Service::Volume, &format!("/{kind}/{}", encode(id))) {
-            Ok(_) => events::done(cx, Act::Delete, what, object::text(item, "/name"), id),
+            Ok(_) => events::done(cx, Act::Delete, what, name, id),
             Err(failure) if failure.is_conflict() => {}
-            Err(failure) => {
-                return Err(events::failed(cx, Act::Delete, what, object::text(item, "/name"), failure));
-            }
+            Err(failure) => return Err(events::failed(cx, Act::Delete, what, name, failure)),
         }
     }
-    Ok(found.is_empty())
+    if left.is_empty() {
+        return Ok(());
+    }
+    let message = format!("waiting for {kind} that the cluster left: {}", left.join(", "));
+    Err(Problem::waiting("WaitingForStorage", message).retry_after(pause(cx.host.attempt())))
 }
 
 /// OpenStack's cloud controller manager names a Service's load balancer `kube_service_<cluster>_<namespace>_<name>`.

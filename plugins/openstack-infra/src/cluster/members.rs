@@ -3,7 +3,7 @@
 //! Every control-plane machine with an address is a member of the pool of each port, until it is being deleted; its
 //! condition `APIServerIngressReady` says whether it is one, and a machine that goes waits for that.
 
-use capwasm_sdk::{Context, ObjectRef, Problem, object};
+use capwasm_sdk::{Context, Fault, ObjectRef, Problem, object};
 use serde_json::{Value, json};
 
 use super::cidr::Cidr;
@@ -44,30 +44,27 @@ impl Machine {
 /// # Errors
 /// Waiting while Octavia is at it. Machines are told of other errors, too.
 pub fn reconcile(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<(), Problem> {
+    if pass.spec.load_balancer().is_none() {
+        return Ok(());
+    }
     let Some(balancer) = known(&pass.status).map(|balancer| balancer.id.clone()) else { return Ok(()) };
     let cidrs: Vec<Cidr> = pass.status.cidrs().filter_map(Cidr::parse).collect();
     let machines = machines(&cx.host.related("machines"), &cx.host.related("infrastructure-machines"), &cidrs);
     let ports = pass.spec.load_balancer_ports();
     let print = print(&balancer, &ports, &machines);
-    if !pass.status.is_applied(PART, &print) {
-        // A cluster without machines has no members, and nobody has to look.
-        let ended = if machines.is_empty() && !pass.status.applied.contains_key(PART) {
-            Ok(())
-        } else {
-            apply(cx, pass, &balancer, &ports, &machines)
-        };
-        if let Err(problem) = ended {
+    // A cluster that has no machines yet has no members, and nobody has to look.
+    let is_wanted = !machines.is_empty() || pass.status.applied.contains_key(PART);
+    if is_wanted && !pass.status.is_applied(PART, &print) {
+        if let Err(problem) = apply(cx, pass, &balancer, &ports, &machines) {
             pass.status.set_applied(PART, None);
-            if problem.fault != capwasm_sdk::Fault::Waiting {
+            if problem.fault != Fault::Waiting {
                 for machine in machines.iter().filter(|machine| machine.is_member()) {
                     tell(cx, machine, false, MEMBER_ERROR, &problem.message);
                 }
             }
             return Err(problem);
         }
-        if !machines.is_empty() || pass.status.applied.contains_key(PART) {
-            pass.status.set_applied(PART, Some(print));
-        }
+        pass.status.set_applied(PART, Some(print));
     }
     for machine in &machines {
         if machine.is_member() {
