@@ -32,16 +32,37 @@
 //! # }
 //! ```
 
+mod answer;
+mod cinder;
+mod cloud;
+mod cloud_init;
+mod control;
+mod forwarding;
+mod glance;
+mod http;
 mod journal;
+mod keystone;
+mod neutron;
+mod nodes;
+mod nova;
+mod octavia;
+mod request;
+mod seed;
+mod table;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use journal::{Call, Journal};
 
+use self::http::Front;
+use crate::engine::address::Addresses;
 use crate::faults::Faults;
+use cloud::{Cloud, State};
+use seed::Credentials;
 
 /// What a simulated OpenStack is like.
 #[derive(Debug, Clone)]
@@ -52,6 +73,8 @@ pub struct Options {
     pub delays: Delays,
     /// Availability zones of Nova. Every server in the zone [`FAILING_ZONE`], which is always there besides, ends in `ERROR`.
     pub zones: Vec<String>,
+    /// How long a token is valid.
+    pub token_lifetime: Duration,
     /// Lets servers boot as simulated Kubernetes nodes.
     pub nodes: Option<Nodes>,
     /// Failures on request; a clone that is kept injects them from outside.
@@ -67,6 +90,7 @@ impl Default for Options {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             delays: Delays::default(),
             zones: vec!["az1".into(), "az2".into(), "az3".into()],
+            token_lifetime: Duration::from_secs(24 * 60 * 60),
             nodes: None,
             faults: Faults::default(),
         }
@@ -116,11 +140,14 @@ pub enum StartError {
 }
 
 /// A running simulated OpenStack.
-#[derive(Debug)]
 pub struct OpenStack {
     address: SocketAddr,
+    cloud: Arc<Cloud>,
     faults: Faults,
     journal: Journal,
+    credentials: Credentials,
+    /// Keeps the range of the external network's addresses.
+    _range: Addresses,
 }
 
 impl OpenStack {
@@ -130,10 +157,22 @@ impl OpenStack {
     /// # Errors
     /// See [`StartError`].
     pub async fn start(options: Options) -> Result<OpenStack, StartError> {
-        let listener = tokio::net::TcpListener::bind(options.listen).await;
-        let listener = listener.map_err(|error| StartError::Listen(options.listen, error))?;
-        let address = listener.local_addr().map_err(|error| StartError::Listen(options.listen, error))?;
-        Ok(OpenStack { address, faults: options.faults, journal: Journal::default() })
+        let failed = |error| StartError::Listen(options.listen, error);
+        let listener = tokio::net::TcpListener::bind(options.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let range = Addresses::claim(None).map_err(StartError::Addresses)?;
+        let mut state = State::default();
+        let credentials = seed::plant(&mut state, range.range());
+        let base = format!("http://{address}");
+        let cloud = Cloud::new(base, options.delays, options.zones, options.token_lifetime, options.nodes, state);
+        if let Some(runner) = &cloud.runner {
+            runner.prepare().await.map_err(|error| StartError::Engine(error.to_string()))?;
+        }
+        let journal = Journal::default();
+        let front = Front { cloud: Arc::clone(&cloud), faults: options.faults.clone(), journal: journal.clone() };
+        cloud.spawn(http::serve(front, listener));
+        cloud.spawn_whole(forwarding::run(Arc::clone(&cloud)));
+        Ok(OpenStack { address, cloud, faults: options.faults, journal, credentials, _range: range })
     }
 
     /// Where it listens.
@@ -148,7 +187,7 @@ impl OpenStack {
 
     /// A `clouds.yaml` with the clouds `ost-admin` and `ost-demo` (password) and `ost-demo-appcred` (application credential).
     pub fn clouds_yaml(&self) -> String {
-        String::new()
+        self.credentials.clouds_yaml(&self.auth_url())
     }
 
     /// The calls that were made.
@@ -161,6 +200,19 @@ impl OpenStack {
         &self.faults
     }
 
+    /// What projects have made and not deleted, as `ports/<name>`; what was there from the start is left out.
+    pub fn resources(&self) -> Vec<String> {
+        control::resources(&self.cloud)
+    }
+
+    /// Gives a server, by id or name, a status that it came to by itself: `ERROR` with a message, `SHUTOFF` and the like, or
+    /// `GONE` for one that vanished. False when there is no such server or status.
+    pub fn set_server(&self, server: &str, status: &str, message: &str) -> bool {
+        control::set_server(&self.cloud, server, status, message)
+    }
+
     /// Ends it; everything in it is gone.
-    pub async fn stop(self) {}
+    pub async fn stop(self) {
+        self.cloud.end().await;
+    }
 }
