@@ -13,7 +13,8 @@ pub fn part<T: DeserializeOwned>(service: &str, mut answer: Value, key: &str) ->
 
 /// A whole answer, or one item of a list.
 pub fn decode<T: DeserializeOwned>(service: &str, value: Value) -> Result<T, Failure> {
-    serde_json::from_value(value).map_err(|error| Failure::garbled(&format!("read {service}'s answer"), error))
+    // By reference, as specs are read: a second reader for every type would make the component larger.
+    T::deserialize(&value).map_err(|error| Failure::garbled(&format!("read {service}'s answer"), error))
 }
 
 /// Services say null where they mean nothing.

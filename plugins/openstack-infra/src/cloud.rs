@@ -64,6 +64,7 @@ pub struct Cloud<'a> {
     host: &'a dyn Host,
     entry: Entry,
     transport: Transport,
+    /// Empty when the cloud names none.
     region: String,
     session: RefCell<Session>,
     /// Whether a refused token was replaced already.
@@ -91,11 +92,6 @@ impl<'a> Cloud<'a> {
             is_renewed: Cell::new(false),
             compute_version: Cell::new(COMPUTE_VERSION),
         })
-    }
-
-    /// The region; empty when the cloud names none.
-    pub fn region(&self) -> &str {
-        &self.region
     }
 
     /// The token's project.
@@ -265,7 +261,7 @@ impl<'a> Cloud<'a> {
         if service == Service::Volume {
             request = request.header("openstack-api-version", VOLUME_VERSION);
         }
-        self.host.http(&request).map_err(|refused| Failure::unanswered(act, &refused))
+        self.host.http(&request).map_err(|refused| Failure::unanswered(act, &request.url, &refused))
     }
 }
 

@@ -14,7 +14,9 @@ mod store;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::OnceLock;
 
+use capwasm_sdk::api::descriptor::KindDescriptor;
 use capwasm_sdk::test::TestHost;
 use capwasm_sdk::{HttpRequest, HttpResponse, Refusal, Refused};
 use serde_json::{Value, json};
@@ -343,4 +345,43 @@ fn route(path: &str) -> (&str, &str) {
 
 fn lost() -> Refused {
     Refused::new(Refusal::Unavailable, "ConnectionLost", "the connection was lost")
+}
+
+/// Everything in `spec` and `status` of an object is part of its definition: an API server drops what is not.
+pub fn assert_declared(object: &Value) {
+    static KINDS: OnceLock<Vec<KindDescriptor>> = OnceLock::new();
+    let kinds = KINDS.get_or_init(|| crate::descriptor::describe().kinds);
+    let kind = kinds.iter().find(|kind| object["kind"] == kind.kind.as_str()).expect("a kind of this provider");
+    let versions = kind.crd["spec"]["versions"].as_array().unwrap();
+    let version = versions.iter().find(|version| version["name"] == kind.version.as_str()).unwrap();
+    for part in ["spec", "status"] {
+        let schema = &version["schema"]["openAPIV3Schema"]["properties"][part];
+        let unknown = unknown(schema, &object[part], part);
+        assert!(unknown.is_empty(), "{}: {unknown:?}", kind.kind);
+    }
+}
+
+/// Paths of `value` that the schema does not know, and fields that it wants and that are not there.
+fn unknown(schema: &Value, value: &Value, at: &str) -> Vec<String> {
+    match value {
+        Value::Object(fields) => {
+            let wanted = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            // What has a default is there as soon as it is written.
+            let missing = wanted
+                .filter(|name| !fields.contains_key(*name) && schema["properties"][*name].get("default").is_none())
+                .map(|name| format!("{at}.{name} is missing"));
+            let inner = fields.iter().flat_map(|(name, value)| {
+                let known = schema.get("properties").and_then(|known| known.get(name));
+                match known.or_else(|| schema.get("additionalProperties")) {
+                    Some(known) => unknown(known, value, &format!("{at}.{name}")),
+                    None => vec![format!("{at}.{name}")],
+                }
+            });
+            missing.chain(inner).collect()
+        }
+        Value::Array(items) => {
+            items.iter().flat_map(|item| unknown(&schema["items"], item, &format!("{at}[]"))).collect()
+        }
+        _ => Vec::new(),
+    }
 }

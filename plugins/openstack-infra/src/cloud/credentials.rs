@@ -76,7 +76,13 @@ fn waiting(message: String) -> Problem {
 fn unreadable(what: &str, refused: Refused) -> Problem {
     let message = format!("unable to read {what}: {}", refused.message);
     match refused.refusal {
-        Refusal::Denied => Problem::terminal(UNAUTHENTICATED, message),
+        Refusal::Denied => Problem::terminal(
+            UNAUTHENTICATED,
+            format!(
+                "{message}; start the host with --openstack-identity-namespace, or add the namespace to \
+                 spec.grants.namespaces of WasmProvider openstack-infra"
+            ),
+        ),
         Refusal::NotFound => waiting(message),
         _ => Problem::transient(UNAUTHENTICATED, message),
     }

@@ -313,12 +313,14 @@ mod tests {
         let entry = read("user_id:u password:p", "regions:[A,B] endpoint_type:adminURL insecure:true").unwrap();
         assert_eq!((entry.region.as_str(), entry.interface.as_str(), entry.verify), ("A", "admin", false));
         let overrides = "compute_endpoint_override:http://n/v2.1 block_storage_endpoint_override:http://c/v3/p \
-                         load_balancer_endpoint_override:http://o regions:[{name:\u{20}N}]";
-        let entry = read("user_id:u password:p", &overrides.replace('\u{20}', " ").replace("{name: N}", "N")).unwrap();
+                         load_balancer_endpoint_override:http://o";
+        let entry = read("user_id:u password:p", overrides).unwrap();
         assert_eq!(entry.endpoint(Service::Compute), Some("http://n/v2.1"));
         assert_eq!(entry.endpoint(Service::Volume), Some("http://c/v3/p"));
         assert_eq!(entry.endpoint(Service::LoadBalancer), Some("http://o"));
         assert_eq!(entry.endpoint(Service::Image), None);
+        let named = b"clouds: {c: {auth: {auth_url: u, user_id: u, password: p}, regions: [{name: N}, M]}}";
+        assert_eq!(Entry::read(named, "c").unwrap().region, "N");
         for (given, root) in
             [("https://k:5000/v3/", "https://k:5000/v3"), ("https://k/identity", "https://k/identity/v3")]
         {

@@ -78,15 +78,19 @@ impl Failure {
         }
     }
 
-    /// From a request that the host did not send, or that nobody answered.
-    pub fn unanswered(act: &str, refused: &Refused) -> Failure {
+    /// From a request to `url` that the host did not send, or that nobody answered.
+    pub fn unanswered(act: &str, url: &str, refused: &Refused) -> Failure {
         let (reason, fault) = match refused.refusal {
             Refusal::Denied => ("RequestDenied", Fault::Terminal),
             Refusal::Invalid => ("RequestDenied", Fault::Invalid),
             Refusal::Unsupported => ("RequestDenied", Fault::Unsupported),
             _ => ("Unreachable", Fault::Transient),
         };
-        Failure::new(reason, fault, format!("unable to {act}: {}", refused.message))
+        let mut message = format!("unable to {act}: {}", refused.message);
+        if refused.refusal == Refusal::Denied {
+            message.push_str(&remedy(url, &refused.message));
+        }
+        Failure::new(reason, fault, message)
     }
 
     /// From an answer that makes no sense.
@@ -143,6 +147,18 @@ impl From<Failure> for Problem {
     }
 }
 
+/// Who can allow what was denied.
+fn remedy(url: &str, denied: &str) -> String {
+    let (flag, grant) = if denied.contains("insecureTLS") {
+        ("--openstack-insecure-tls".to_owned(), "set spec.grants.insecureTLS")
+    } else {
+        let host = url.find("://").map_or(0, |at| at + 3);
+        let end = url[host..].find('/').map_or(url.len(), |at| host + at);
+        (format!("--openstack-origin {}", &url[..end]), "add it to spec.grants.origins")
+    };
+    format!("; start the host with {flag}, or {grant} of WasmProvider openstack-infra")
+}
+
 /// What an error's body says.
 struct Told {
     kind: Option<String>,
@@ -174,9 +190,10 @@ impl Told {
                 retry_after: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
             })
         };
-        let any = || Told { kind: None, message: plain(&String::from_utf8_lossy(body)), retry_after: None };
+        let any = || Told { kind: None, message: String::from_utf8_lossy(body).into_owned(), retry_after: None };
         let mut told = own.or_else(inner).unwrap_or_else(any);
-        told.message = told.message.chars().take(LONGEST_MESSAGE).collect();
+        // Glance has tags in its JSON, too.
+        told.message = plain(&told.message).chars().take(LONGEST_MESSAGE).collect();
         told
     }
 }
@@ -353,7 +370,10 @@ mod tests {
 
     #[test]
     fn what_was_not_answered_may_have_been_done() {
-        let unanswered = |refusal| Failure::unanswered("x", &Refused::new(refusal, "Why", "because"));
+        let unanswered =
+            |refusal| Failure::unanswered("x", "https://c:5000/v3", &Refused::new(refusal, "Why", "because"));
+        let denied = unanswered(Refusal::Denied);
+        assert!(denied.message.contains("--openstack-origin https://c:5000,"), "{denied}");
         assert!(unanswered(Refusal::Unavailable).is_unanswered());
         assert!(!unanswered(Refusal::Denied).is_unanswered());
         assert_eq!(unanswered(Refusal::Denied).fault, Fault::Terminal);

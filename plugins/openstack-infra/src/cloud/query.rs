@@ -24,11 +24,6 @@ impl Query {
         self
     }
 
-    /// The value of a name, the first of them.
-    pub fn value(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-
     /// `path` with this query behind it, which it may have begun already.
     pub fn after(&self, path: &str) -> String {
         let mut url = path.to_owned();

@@ -52,7 +52,9 @@ impl Session {
                 .json(&json!({"auth": entry.auth}))
                 .max_age(max_age);
             let act = format!("get a token of {}", entry.auth_url);
-            let response = host.http(&trust.over(request)).map_err(|refused| Failure::unanswered(&act, &refused))?;
+            let response = host
+                .http(&trust.over(request))
+                .map_err(|refused| Failure::unanswered(&act, &entry.auth_url, &refused))?;
             read(&act, &response, region, host.now_ms() / 1_000)
         };
         match fresh {

@@ -30,7 +30,7 @@ fn a_token_serves_all_calls_for_half_of_its_life() {
     let mut host = openstack.host();
     for _ in 0..3 {
         let cloud = connect(&host);
-        assert_eq!((cloud.region(), cloud.project_id().as_str()), (REGION, PROJECT));
+        assert_eq!((cloud.region.as_str(), cloud.project_id().as_str()), (REGION, PROJECT));
         cloud.get(Service::Network, "/networks").unwrap();
     }
     assert_eq!(openstack.tokens(), 1);
@@ -147,10 +147,10 @@ fn the_catalog_says_what_there_is_and_the_region_has_to_be_known() {
     let failure = cloud.get(Service::LoadBalancer, "/lbaas/loadbalancers").unwrap_err();
     assert_eq!((failure.fault, failure.status), (Fault::Invalid, None));
     let elsewhere = Cloud::connect(&host, "default", &identity(json!({"region": "Elsewhere"}))).unwrap();
-    assert!(elsewhere.region() == "Elsewhere" && !elsewhere.offers(Service::Compute));
+    assert!(elsewhere.region == "Elsewhere" && !elsewhere.offers(Service::Compute));
     let clouds = OpenStack::clouds().replace("    region_name: RegionOne\n", "");
     let host = openstack.behind(TestHost::new().secret("cloud-config", "clouds.yaml", clouds));
-    assert_eq!(connect(&host).region(), REGION, "the only one");
+    assert_eq!(connect(&host).region, REGION, "the only one");
 }
 
 #[test]

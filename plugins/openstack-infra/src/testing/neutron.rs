@@ -347,17 +347,9 @@ impl Store {
                     self.take("subnets", subnet["id"].as_str().unwrap_or_default());
                 }
             }
-            "subnets" => {
-                if ports.any(|port| {
-                    port["fixed_ips"].as_array().into_iter().flatten().any(|fixed| fixed["subnet_id"] == id)
-                }) {
-                    return in_use("SubnetInUse", "ports");
-                }
-            }
-            "routers" => {
-                if ports.any(|port| port["device_id"] == id && port["device_owner"] == INTERFACE) {
-                    return in_use("RouterInUse", "interfaces");
-                }
+            "subnets" if ports.any(|port| has_address_of(port, id)) => return in_use("SubnetInUse", "ports"),
+            "routers" if ports.any(|port| port["device_id"] == id && port["device_owner"] == INTERFACE) => {
+                return in_use("RouterInUse", "interfaces");
             }
             "security_groups" => {
                 let holds = |port: &Value| {
@@ -486,6 +478,10 @@ pub fn defaults(item: &mut Value, fields: &Value) {
             item[name] = value.clone();
         }
     }
+}
+
+fn has_address_of(port: &Value, subnet: &str) -> bool {
+    port["fixed_ips"].as_array().into_iter().flatten().any(|fixed| fixed["subnet_id"] == subnet)
 }
 
 fn missing(one: &str, id: &str) -> Answer {

@@ -307,7 +307,8 @@ fn same(value: &Value, wanted: &str) -> bool {
         }
         Value::Bool(flag) => wanted.eq_ignore_ascii_case(if *flag { "true" } else { "false" }),
         Value::Null => wanted.is_empty(),
-        other => other.to_string() == wanted,
+        Value::Number(number) => number.to_string() == wanted,
+        Value::Array(_) | Value::Object(_) => false,
     }
 }
 
