@@ -147,6 +147,15 @@ impl Objects {
         .await
     }
 
+    /// Waits until an object is not there any more.
+    pub async fn gone(&self, kind: &str, name: &str) {
+        wait::until(&format!("{kind} {}/{name} is gone", self.namespace), async || match self.find(kind, name).await {
+            Some(object) => Err(object["status"].to_string()),
+            None => Ok(()),
+        })
+        .await;
+    }
+
     /// Every object of the namespace with its resourceVersion, Events and what each namespace has left out.
     pub async fn versions(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();

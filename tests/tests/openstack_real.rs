@@ -5,7 +5,6 @@
 use base64::Engine as _;
 use capwasm_tests::objects::{condition, is, text};
 use capwasm_tests::openstack::{self, Bed, manifests};
-use capwasm_tests::wait;
 use serde_json::{Value, json};
 
 const BASE: &str = "k8s-clusterapi-cluster-real-real";
@@ -51,10 +50,7 @@ async fn every_field_of_a_cluster_and_its_machines_is_as_wanted_and_nothing_is_l
     server_is_as_wanted(&bed, &machine).await;
 
     bed.objects.delete("Cluster", "real").await;
-    wait::until("no object is left", async || {
-        if bed.objects.find("Cluster", "real").await.is_none() { Ok(()) } else { Err(String::new()) }
-    })
-    .await;
+    bed.objects.gone("Cluster", "real").await;
     // Given, so not the provider's to delete.
     let groups = bed.project.cloud.list("compute", "/os-server-groups", "server_groups").await;
     assert_eq!(groups.len(), 1);

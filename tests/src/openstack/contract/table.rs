@@ -369,7 +369,7 @@ fn servers() -> Vec<Step> {
             server(json!({"availability_zone": "moon", "networks": [{"uuid": "<net>"}]}))).is(400),
         post("server with a key that is not there", C, "/servers",
             server(json!({"key_name": "nobody", "networks": [{"uuid": "<net>"}]}))).is(400),
-        post("server with user data that is not base64", C, "/servers", server(json!({"user_data": "?", "networks": [{"uuid": "<net>"}]}))).is(400),
+        post("server with user data that is not base64", C, "/servers", server(json!({"user_data": "abc", "networks": [{"uuid": "<net>"}]}))).is(400),
         post("server without a name", C, "/servers", json!({"server": {"flavorRef": "<flavor>", "imageRef": "<image>"}})).is(400),
         post("server in a group that is not there", C, "/servers", json!({"server": {"name": "contract", "flavorRef": "<flavor>",
             "imageRef": "<image>", "networks": [{"uuid": "<net>"}]}, "os:scheduler_hints": {"group": NOWHERE}})).is(400),
