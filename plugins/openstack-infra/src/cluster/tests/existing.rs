@@ -92,4 +92,5 @@ fn a_load_balancer_may_be_in_a_network_of_its_own() {
     assert_eq!((&balancer["vip_network_id"], &balancer["vip_subnet_id"]), (&json!("net"), &json!("sub4")));
     let network = &world.object["status"]["apiServerLoadBalancer"]["loadBalancerNetwork"];
     assert_eq!((&network["id"], &network["subnets"][0]["id"]), (&json!("net"), &json!("sub4")));
+    world.assert_declared();
 }

@@ -7,6 +7,8 @@ fn a_cluster_gets_everything_and_leaves_nothing() {
     let first = world.pass(|_| false).unwrap();
     assert_eq!(first.result.unwrap_err().reason, "LoadBalancerNotReady");
     assert_eq!(world.condition("NetworkReady"), ("True".to_owned(), "Ready".to_owned()));
+    world.object["status"]["ready"] = false.into();
+    world.assert_declared();
     assert_eq!(world.condition("APIEndpointReady"), ("False".to_owned(), "LoadBalancerNotReady".to_owned()));
     world.settle();
     let name = "k8s-clusterapi-cluster-default-prod";
@@ -48,6 +50,7 @@ fn a_cluster_gets_everything_and_leaves_nothing() {
     assert!(status["bastion"]["floatingIP"].is_string());
     let zones = json!({"az1": {"controlPlane": true}, "az2": {"controlPlane": true}, "az3": {"controlPlane": true}});
     assert_eq!(status["failureDomains"], zones);
+    world.assert_declared();
     assert!(world.delete());
     assert_eq!(world.resources(), [""; 0]);
 }
