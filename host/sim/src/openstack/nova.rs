@@ -106,6 +106,11 @@ fn route(call: &Call<'_>, state: &mut State) -> Outcome {
             let found = found.ok_or_else(|| refused(404, &format!("Flavor {id} could not be found.")))?;
             Ok(Answer::json(200, &json!({ "flavor": flavor(call, found, true) })))
         }
+        ("GET", ["flavors", id, "os-extra_specs"]) => {
+            let found = state.compute.flavors.get(id);
+            let found = found.ok_or_else(|| refused(404, &format!("Flavor {id} could not be found.")))?;
+            Ok(Answer::json(200, &json!({ "extra_specs": found["extra_specs"] })))
+        }
         ("POST", ["flavors"]) => {
             if !call.scope.admin {
                 return Err(denied("os_compute_api:os-flavor-manage:create"));

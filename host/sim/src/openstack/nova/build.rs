@@ -334,6 +334,40 @@ fn storage(call: &Call<'_>, state: &mut State, id: &str, devices: Vec<Device>) -
     Ok(volumes)
 }
 
+/// `POST /servers/{id}/os-volume_attachments`: the attachment.
+pub(super) fn attach(call: &Call<'_>, state: &mut State, id: &str, volume: &str) -> Result<Value, Answer> {
+    let found = state.volumes.volumes.get(volume).filter(|volume| call.scope.owns(volume));
+    let found = found.ok_or_else(|| refused(404, &format!("Volume {volume} could not be found.")))?;
+    if text(found, "status") != "available" {
+        let message = format!(
+            "Invalid volume: volume {volume} status must be 'available'. Currently in '{}'",
+            text(found, "status")
+        );
+        return Err(invalid(&message));
+    }
+    let mut attached = Value::Null;
+    if let Some(volumes) = state.compute.servers.get_mut(id).and_then(|server| server["_volumes"].as_array_mut()) {
+        let letter = char::from(b'b' + u8::try_from(volumes.len()).unwrap_or(24).min(24));
+        let device = format!("/dev/vd{letter}");
+        volumes.push(json!({ "id": volume, "delete_on_termination": false, "device": device }));
+        attached = json!({ "id": volume, "volumeId": volume, "serverId": id, "device": device });
+    }
+    cinder::attach(state, volume, id, text(&attached, "device"));
+    Ok(attached)
+}
+
+/// `DELETE /servers/{id}/os-volume_attachments/{volume}`.
+pub(super) fn detach(state: &mut State, id: &str, volume: &str) -> Result<(), Answer> {
+    let volumes = state.compute.servers.get_mut(id).and_then(|server| server["_volumes"].as_array_mut());
+    let place = volumes.as_ref().and_then(|volumes| volumes.iter().position(|one| text(one, "id") == volume));
+    let (Some(volumes), Some(place)) = (volumes, place) else {
+        return Err(refused(404, &format!("Instance {id} is not attached to volume {volume}.")));
+    };
+    volumes.remove(place);
+    cinder::detach(state, volume);
+    Ok(())
+}
+
 /// The end of `BUILD`.
 fn finish(cloud: &Cloud, state: &mut State, id: &str) {
     let Some(server) = state.compute.servers.get_mut(id) else { return };

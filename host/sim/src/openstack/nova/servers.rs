@@ -74,6 +74,17 @@ pub(super) fn route(call: &Call<'_>, state: &mut State, method: &str, rest: &[&s
             let all: Vec<Value> = items(found, "_volumes").map(attachment).collect();
             Ok(Answer::json(200, &json!({ "volumeAttachments": all })))
         }
+        ("POST", [id, "os-volume_attachments"]) => {
+            find(call, state, id)?;
+            let body = call.request.json().unwrap_or_default();
+            let volume = text(&body["volumeAttachment"], "volumeId");
+            Ok(Answer::json(200, &json!({ "volumeAttachment": build::attach(call, state, id, volume)? })))
+        }
+        ("DELETE", [id, "os-volume_attachments", volume]) => {
+            find(call, state, id)?;
+            build::detach(state, id, volume)?;
+            Ok(Answer::empty(202))
+        }
         _ => Err(Answer::page(404, "The resource could not be found.")),
     }
 }
