@@ -1,6 +1,7 @@
 //! Typed calls of Nova: servers, flavors, server groups.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,6 +10,8 @@ use crate::answer::{decode, nullable, part};
 use crate::cloud::{Cloud, Failure, Gone, Query, Service, encode};
 
 const NOVA: &str = "Nova";
+/// How old a list of flavors may be: machines are made by the dozen.
+const FLAVORS_AGE: Duration = Duration::from_secs(60);
 
 /// A server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -126,10 +129,18 @@ pub fn delete_server(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
     cloud.delete(Service::Compute, &format!("/servers/{}", encode(id)))
 }
 
-/// Ids and names of all flavors that the project may use.
-pub fn flavors(cloud: &Cloud<'_>) -> Result<Vec<Flavor>, Failure> {
-    let found = cloud.list(Service::Compute, "/flavors", "flavors", &Query::new())?;
-    found.into_iter().map(|item| decode(NOVA, item)).collect()
+/// The flavor of a name that the project may use. Nova filters by nothing; a list of a moment ago will do if it has it.
+pub fn flavor_named(cloud: &Cloud<'_>, name: &str) -> Result<Option<Flavor>, Failure> {
+    const PATH: &str = "/flavors";
+    let named = |items: Vec<Value>| -> Result<Option<Flavor>, Failure> {
+        let flavors: Result<Vec<Flavor>, Failure> = items.into_iter().map(|item| decode(NOVA, item)).collect();
+        Ok(flavors?.into_iter().find(|flavor| flavor.name == name))
+    };
+    let recent: Vec<Value> = part(NOVA, cloud.get_recent(Service::Compute, PATH, FLAVORS_AGE)?, "flavors")?;
+    match named(recent)? {
+        Some(flavor) => Ok(Some(flavor)),
+        None => named(cloud.list(Service::Compute, PATH, "flavors", &Query::new())?),
+    }
 }
 
 /// One flavor with its sizes.

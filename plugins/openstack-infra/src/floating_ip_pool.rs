@@ -21,6 +21,8 @@ use claims::{Going, Known};
 
 /// Kind of the pool, as claims name it.
 const KIND: &str = "OpenStackFloatingIPPool";
+/// In front of the namespace and name of the pool that a floating IP was made by.
+const MADE_BY: &str = "Created by cluster-api-provider-openstack floating IP pool ";
 /// The condition's reasons where it does not hold.
 const MAX_IPS_REACHED: &str = "MaxIPsReached";
 const NO_NETWORK: &str = "UnableToFindNetwork";
@@ -57,10 +59,10 @@ impl<'a> Pool<'a> {
     /// Of every floating IP that it makes.
     fn description(&self) -> String {
         let (namespace, name) = (object::namespace(self.object), self.name());
-        format!("Created by cluster-api-provider-openstack floating IP pool {namespace}/{name}")
+        format!("{MADE_BY}{namespace}/{name}")
     }
 
-    /// Upstream's mark on what its pools made.
+    /// Upstream's mark on what its pools made: pools of other namespaces may have it too.
     fn tag(&self) -> String {
         format!("cluster-api-provider-openstack-fip-pool-{}", self.name())
     }
@@ -71,8 +73,9 @@ impl<'a> Pool<'a> {
 
     /// Whether the pool made it, and may delete it.
     fn is_own(&self, floating: &FloatingIp) -> bool {
+        let is_upstreams = !floating.description.starts_with(MADE_BY) && floating.tags.contains(&self.tag());
         !self.is_pre_allocated(&floating.floating_ip_address)
-            && (floating.description == self.description() || floating.tags.contains(&self.tag()))
+            && (floating.description == self.description() || is_upstreams)
     }
 
     /// All that it made, whoever has it now.

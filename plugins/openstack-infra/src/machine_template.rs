@@ -136,7 +136,7 @@ mod tests {
         let pair = json!({"allowedAddressPairs": [{"ipAddress": "10.0.0.0/8"}]});
         let with = |name: &str| json!({"nameSuffix": name, "allowedAddressPairs": [{"ipAddress": "10.0.0.0/8"}]});
         let bare = |name: &str| json!({"nameSuffix": name});
-        assert_eq!(with_pairs(&[bare("a"), bare("b")], &[pair.clone()]), Some(vec![with("a"), bare("b")]));
+        assert_eq!(with_pairs(&[bare("a"), bare("b")], std::slice::from_ref(&pair)), Some(vec![with("a"), bare("b")]));
         assert_eq!(with_pairs(&[with("a")], &[pair]), None);
         assert_eq!(with_pairs(&[bare("a")], &[bare("a")]), None, "none is none, said or not");
         let cleared = json!({"nameSuffix": "a", "allowedAddressPairs": []});

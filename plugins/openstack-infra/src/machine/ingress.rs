@@ -2,6 +2,7 @@
 //! leads to one of the machines, and to another one when that is deleted.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use capwasm_sdk::{Context, Host, Problem, object};
 use serde_json::{Value, json};
@@ -15,6 +16,9 @@ use crate::server::spec::ServerStatus;
 
 /// The condition's reason when something is wrong with the floating address.
 const ERROR: &str = "FloatingIPError";
+
+/// Between two looks for an address that is not there: the OpenStackCluster makes it, which nothing tells.
+const MISSING: Duration = Duration::from_secs(15);
 
 /// How the API servers of a cluster are reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +107,10 @@ fn lead(
     let identity = IdentityRef::read(server.get("spec").unwrap_or(&Value::Null))?;
     let host: &dyn Host = cx.host;
     let cloud = Cloud::connect(host, object::namespace(machine), &identity)?;
-    let missing = || Problem::waiting(ERROR, format!("floating IP {address} does not exist yet"));
+    let missing = || {
+        let problem = Problem::waiting(ERROR, format!("floating IP {address} does not exist yet"));
+        problem.retry_after(MISSING)
+    };
     let found = floating::by_address(&cloud, address)?.ok_or_else(missing)?;
     let own = management_port(server, object::text(cluster, "/status/network/id"))?;
     match &found.port_id {

@@ -87,8 +87,7 @@ pub fn flavor_id(cloud: &Cloud<'_>, id: &str, name: &str) -> Result<String, Prob
     if !id.is_empty() {
         return Ok(id.to_owned());
     }
-    let flavor = compute::flavors(cloud)?.into_iter().find(|flavor| flavor.name == name);
-    flavor.map(|flavor| flavor.id).ok_or_else(|| nothing("flavor", name))
+    compute::flavor_named(cloud, name)?.map(|flavor| flavor.id).ok_or_else(|| nothing("flavor", name))
 }
 
 fn server_group_id(cloud: &Cloud<'_>, wanted: &Value) -> Result<String, Problem> {

@@ -156,6 +156,27 @@ fn a_pool_with_addresses_in_use_stays() {
 }
 
 #[test]
+fn what_upstreams_pool_made_is_ours_and_what_another_namespaces_pool_made_is_not() {
+    let mut world = world_of(json!({}));
+    let floating = |id: &str, address: &str, description: &str| {
+        json!({
+            "id": id, "floating_ip_address": address, "floating_network_id": "network-external", "port_id": null,
+            "tags": ["cluster-api-provider-openstack-fip-pool-pool"], "description": description,
+        })
+    };
+    let theirs = "Created by cluster-api-provider-openstack floating IP pool other/pool";
+    world.cloud.add("floatingips", floating("mine-theirs", "172.24.4.201", theirs));
+    world.cloud.add("floatingips", floating("upstream", "172.24.4.202", "something else"));
+    claim(&world, "a");
+    world.settle();
+    assert_eq!(address_of(&world, "a"), "172.24.4.202");
+    release(&mut world, "a");
+    world.end();
+    assert!(left(&world.cloud).is_empty());
+    assert_eq!(world.cloud.all("floatingips").len(), 1, "theirs stays");
+}
+
+#[test]
 fn the_network_has_to_be_clear() {
     let mut world = world_of(json!({}));
     world
