@@ -63,7 +63,8 @@ pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Be
     if paused {
         return Decision::Paused;
     }
-    let held_or = |decision| if finalizers.first().is_some_and(|own| !holds(own)) { Decision::Finalize } else { decision };
+    let held_or =
+        |decision| if finalizers.first().is_some_and(|own| !holds(own)) { Decision::Finalize } else { decision };
     if role == Role::Controller {
         return held_or(Decision::Provision);
     }

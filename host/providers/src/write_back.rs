@@ -479,8 +479,7 @@ fn set_condition(
 
 /// Whether conditions are those of v1beta1: by contract, or, of a kind that is in no contract, by its schema.
 fn has_severity(at: &WriteBack<'_>) -> bool {
-    at.contract == Contract::V1Beta1
-        || schema::names(&at.kind.crd, &at.kind.version, "status.conditions[].severity")
+    at.contract == Contract::V1Beta1 || schema::names(&at.kind.crd, &at.kind.version, "status.conditions[].severity")
 }
 
 /// v1beta1's severity of a fault.

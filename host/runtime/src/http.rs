@@ -117,7 +117,9 @@ impl HttpClient {
         if self.insecure_tls {
             return Ok(());
         }
-        Err(Refused::denied("TLS without verification is not granted; trust the server's CA, or set spec.grants.insecureTLS"))
+        Err(Refused::denied(
+            "TLS without verification is not granted; trust the server's CA, or set spec.grants.insecureTLS",
+        ))
     }
 
     /// An earlier answer to the same request that is not older than `max_age`.

@@ -16,8 +16,8 @@ use wasmtime::{Store, UpdateDeadline};
 pub use self::conversion::ConversionError;
 use crate::answer::{Answer, CallStats, Problem, Reply};
 use crate::bindings::exports::{
-    bootstrap, control_plane, controller, conversion as convert, descriptor, infrastructure_cluster, infrastructure_machine,
-    infrastructure_machine_pool,
+    bootstrap, control_plane, controller, conversion as convert, descriptor, infrastructure_cluster,
+    infrastructure_machine, infrastructure_machine_pool,
 };
 use crate::bindings::types;
 use crate::call::{Call, Function};

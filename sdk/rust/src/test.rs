@@ -17,8 +17,8 @@ use crate::object;
 use crate::outcome::{Outcome, Place};
 use crate::problem::Problem;
 use crate::provider::{
-    Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer, Controller, InfrastructureCluster,
-    InfrastructureMachine, InfrastructureMachinePool, MachineAnswer, PoolAnswer,
+    Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer, Controller,
+    InfrastructureCluster, InfrastructureMachine, InfrastructureMachinePool, MachineAnswer, PoolAnswer,
 };
 use crate::refused::{Refusal, Refused};
 

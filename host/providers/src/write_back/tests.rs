@@ -530,7 +530,11 @@ fn a_v1beta1_kind_with_both_words_for_provisioned_gets_both_and_keeps_them() {
     let cleared = Outcome { status: vec![json!({"ready": null, "initialization": null})], ..Outcome::default() };
     let again = write_older(&of, &provisioned, Ok(cluster(false, "h")), &cleared);
     assert_eq!((&again["ready"], &again["initialization"]["provisioned"]), (&json!(true), &json!(true)));
-    assert_eq!(write_older(&of, &provisioned, Ok(cluster(true, "h")), &Outcome::default()), done, "no write for nothing");
+    assert_eq!(
+        write_older(&of, &provisioned, Ok(cluster(true, "h")), &Outcome::default()),
+        done,
+        "no write for nothing"
+    );
 }
 
 #[test]
@@ -565,7 +569,8 @@ fn a_controllers_kind_says_ready_in_the_conditions_that_it_has() {
     assert_eq!(status["conditions"][1]["severity"], "Error", "{status}");
     // A template that reports its capacity has no conditions to write.
     let (mut kind, contract) = older(Role::Controller, "v1beta1", "v1beta1");
-    kind.crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] = json!({"properties": {"capacity": {}}});
+    kind.crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] =
+        json!({"properties": {"capacity": {}}});
     let capacity = Outcome { status: vec![json!({"capacity": {"cpu": "4"}})], ..Outcome::default() };
     let status = write_older(&(kind, contract), &object(), Ok(Answer::Reconciled), &capacity);
     assert_eq!(status, json!({"capacity": {"cpu": "4"}}));
@@ -597,8 +602,13 @@ fn who_waits_for_what_nothing_announces_is_called_again_when_it_says_so() {
         let retry_after = retry_after.map(Duration::from_secs);
         Err(Problem { fault: Fault::Waiting, reason: "Building".into(), message: String::new(), retry_after })
     };
-    let rows = [("nothing said", None, None, None), ("a problem's", Some(10), None, Some(10)),
-        ("the outcome's", None, Some(5), Some(5)), ("the earlier", Some(10), Some(5), Some(5)), ("either way", Some(3), Some(5), Some(3))];
+    let rows = [
+        ("nothing said", None, None, None),
+        ("a problem's", Some(10), None, Some(10)),
+        ("the outcome's", None, Some(5), Some(5)),
+        ("the earlier", Some(10), Some(5), Some(5)),
+        ("either way", Some(3), Some(5), Some(3)),
+    ];
     for (name, problem, wake, expected) in rows {
         let outcome = Outcome { wake_after: wake.map(Duration::from_secs), ..Outcome::default() };
         let plan = write(Role::Controller, Contract::V1Beta2, &object(), waiting(problem), &outcome);

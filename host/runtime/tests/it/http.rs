@@ -324,7 +324,8 @@ async fn of_calls_that_want_the_same_at_once_one_asks() {
     let bench = Bench::new(Limits::default()).await;
     let client = Arc::new(HttpClient::new(&grants, &bench.limits).unwrap());
     let calls = (0..6).map(|_| {
-        let spec = json!({"do": "http", "method": "POST", "url": format!("http://{server}/count?at-once"), "maxAge": 60_000});
+        let spec =
+            json!({"do": "http", "method": "POST", "url": format!("http://{server}/count?at-once"), "maxAge": 60_000});
         let mut call = bench.call(spec, grants.clone());
         call.capabilities.http = client.clone();
         bench.provider.call(call)
@@ -352,5 +353,9 @@ async fn a_server_that_nobody_vouches_for_is_reached_only_when_that_is_granted_a
     assert_eq!(unasked["refused"], "Refusal::Unavailable", "{unasked}");
     assert_eq!(body(&bench.seen(asked(true), grants(true)).await)["path"], "/x");
     let elsewhere = Grants { insecure_tls: true, ..Grants::default() };
-    assert_eq!(bench.seen(asked(true), elsewhere).await["refused"], "Refusal::Denied", "the origin needs its own grant");
+    assert_eq!(
+        bench.seen(asked(true), elsewhere).await["refused"],
+        "Refusal::Denied",
+        "the origin needs its own grant"
+    );
 }

@@ -39,10 +39,7 @@ async fn the_published_schema_has_the_fields_of_the_descriptor() {
     let schema = std::fs::read_to_string(crate::guests::root().join("wit/descriptor.schema.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
-    let rows = [
-        (&document, &schema),
-        (&document["wants"], &schema["$defs"]["wants"]),
-    ];
+    let rows = [(&document, &schema), (&document["wants"], &schema["$defs"]["wants"])];
     for (value, schema) in rows {
         assert_eq!(keys(value), keys(&schema["properties"]));
     }

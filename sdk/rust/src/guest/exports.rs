@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use serde_json::Value;
 
 use super::bindings::{
-    bootstrap, control_plane, controller, conversion, descriptor, imported::types, infrastructure_cluster, infrastructure_machine,
-    infrastructure_machine_pool,
+    bootstrap, control_plane, controller, conversion, descriptor, imported::types, infrastructure_cluster,
+    infrastructure_machine, infrastructure_machine_pool,
 };
 use super::imports::{Imports, deliver};
 use crate::host::Host;
