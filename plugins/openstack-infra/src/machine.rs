@@ -6,6 +6,8 @@ mod ingress;
 mod mirror;
 pub mod server_spec;
 
+use std::time::Duration;
+
 use capwasm_sdk::{Address, AddressKind, Context, MachineAnswer, ObjectRef, Optional, Place, Problem, object};
 use serde_json::{Value, json};
 
@@ -16,6 +18,9 @@ use crate::machine_template;
 use crate::server::state;
 use ingress::Way;
 use server_spec::Defaults;
+
+/// When a machine that gets none of the API server's traffic is looked after again.
+const UNREACHED: Duration = Duration::from_secs(15);
 
 /// What a pass is about.
 struct Subject<'a> {
@@ -105,11 +110,17 @@ pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<MachineAnswer, 
     cx.out.status(mirror.fields);
     mirror.end?;
     let mut addresses = addresses(&server);
-    if subject.is_control_plane()
-        && let Some(floating) = reach(cx, &subject, &server)?
-        && !addresses.iter().any(|address| address.value == floating)
-    {
-        addresses.push(Address { kind: AddressKind::ExternalIp, value: floating });
+    if subject.is_control_plane() {
+        match reach(cx, &subject, &server) {
+            Ok(Some(floating)) if !addresses.iter().any(|address| address.value == floating) => {
+                addresses.push(Address { kind: AddressKind::ExternalIp, value: floating });
+            }
+            Ok(_) => {}
+            // Told in its own condition: the server runs all the same.
+            Err(problem) => {
+                cx.out.wake_after(problem.retry_after.unwrap_or(UNREACHED));
+            }
+        }
     }
     addresses.push(Address { kind: AddressKind::InternalDns, value: subject.name.to_owned() });
     let zone = object::text(&subject.machine, "/spec/failureDomain");

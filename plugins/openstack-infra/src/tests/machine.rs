@@ -286,6 +286,16 @@ fn without_a_load_balancer_the_endpoints_floating_ip_leads_to_the_machine() {
 }
 
 #[test]
+fn a_floating_ip_that_is_not_there_is_told_and_the_machine_runs_all_the_same() {
+    let mut machine = Machine::new(json!({"controlPlaneEndpoint": {"host": "172.24.4.7", "port": 6443}}));
+    let answer = machine.settle();
+    assert!(answer.provisioned);
+    assert_eq!(machine.world.condition(API_SERVER_INGRESS_READY), ("False", "FloatingIPError"));
+    let (_, outcome) = provision_machine::<Provider>(&machine.world.host, &machine.world.object);
+    assert!(outcome.wake_after.is_some(), "nothing tells when it comes");
+}
+
+#[test]
 fn the_floating_ip_moves_on_when_its_machine_goes_and_stays_on_a_port_of_somebodys_own() {
     let mut machine = with_floating_endpoint();
     let mut holder = machine_object("m-0", "u0");
