@@ -100,12 +100,9 @@ pub struct Member {
     pub provisioning_status: String,
 }
 
-/// All of this project with exactly this name, in an order that does not change.
+/// All of this project with exactly this name.
 pub fn named<T: Resource>(cloud: &Cloud<'_>, name: &str) -> Result<Vec<T>, Failure> {
-    let query = Query::new().with("name", name).with("project_id", cloud.project_id());
-    let mut found = list::<T>(cloud, &query)?;
-    found.sort_by(|one, other| one.id().cmp(other.id()));
-    Ok(found)
+    list::<T>(cloud, &Query::new().with("name", name).with("project_id", cloud.project_id()))
 }
 
 /// All that match.

@@ -1,5 +1,7 @@
 //! Taking a cluster's infrastructure away, in the order in which OpenStack lets go of it. What somebody else made stays.
 
+use std::collections::BTreeSet;
+
 use capwasm_sdk::{Context, Problem};
 use serde_json::json;
 
@@ -111,10 +113,8 @@ fn routers(cx: &mut Context<'_>, pass: &Pass<'_>, networks: &[Network]) -> Resul
 fn interfaces(pass: &Pass<'_>, router: &str, networks: &[Network]) -> Result<(), Problem> {
     let ports = network::list::<Port>(&pass.cloud, &Query::new().with("device_id", router))?;
     let of_cluster = ports.iter().filter(|port| networks.iter().any(|network| network.id == port.network_id));
-    let mut subnets: Vec<&str> =
-        of_cluster.flat_map(|port| &port.fixed_ips).map(|address| address.subnet_id.as_str()).collect();
-    subnets.sort_unstable();
-    subnets.dedup();
+    let mut subnets = BTreeSet::new();
+    subnets.extend(of_cluster.flat_map(|port| &port.fixed_ips).map(|address| address.subnet_id.as_str()));
     for subnet in subnets {
         match network::remove_router_interface(&pass.cloud, router, subnet) {
             Err(failure) if !failure.is_not_found() => {

@@ -12,7 +12,8 @@ use crate::cloud::{Query, Service};
 /// All zones that Nova has, sorted.
 pub fn read(pass: &Pass<'_>) -> Result<Vec<FailureDomain>, Problem> {
     let found = pass.cloud.list(Service::Compute, "/os-availability-zone", "availabilityZoneInfo", &Query::new())?;
-    let names: BTreeSet<&str> = found.iter().map(|zone| object::text(zone, "/zoneName")).collect();
+    let mut names = BTreeSet::new();
+    names.extend(found.iter().map(|zone| object::text(zone, "/zoneName")));
     let domain = |name: &str| FailureDomain {
         name: name.to_owned(),
         control_plane: is_for_control_plane(&pass.spec, name),

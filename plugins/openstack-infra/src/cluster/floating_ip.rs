@@ -58,9 +58,7 @@ fn query(pass: &Pass<'_>, wanted: Wanted<'_>) -> Query {
 }
 
 fn decide(found: Vec<FloatingIp>, wanted: Wanted<'_>) -> Plan {
-    let mut found = found;
-    found.sort_by(|one, other| one.id.cmp(&other.id));
-    match found.into_iter().next() {
+    match found.into_iter().min_by(|one, other| one.id.cmp(&other.id)) {
         None => Plan::Make,
         Some(found) if wanted.port.is_some() && found.port_id.as_deref() != wanted.port => Plan::Connect(found),
         Some(found) => Plan::Use(found),

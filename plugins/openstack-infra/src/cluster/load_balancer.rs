@@ -3,6 +3,7 @@
 //! Octavia takes one change at a time: after each, the pass goes on if the load balancer is `ACTIVE` at once, and otherwise
 //! comes back. What is there already is found by its name.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use capwasm_sdk::{Context, Problem};
@@ -245,16 +246,16 @@ pub fn canonical_cidrs(spec: &LoadBalancerSpec, status: &Status) -> (Vec<String>
     given.extend(status.cidrs());
     given.extend(status.router.iter().flat_map(|router| &router.ips).map(String::as_str));
     given.retain(|text| !text.is_empty());
-    let (mut cidrs, mut refused) = (Vec::new(), Vec::new());
+    let (mut cidrs, mut refused) = (BTreeSet::new(), Vec::new());
     for text in given {
         match Cidr::parse(text).filter(|cidr| cidr.is_ipv4()) {
-            Some(cidr) => cidrs.push(cidr.to_string()),
+            Some(cidr) => {
+                cidrs.insert(cidr.to_string());
+            }
             None => refused.push(text.to_owned()),
         }
     }
-    cidrs.sort();
-    cidrs.dedup();
-    (cidrs, refused)
+    (cidrs.into_iter().collect(), refused)
 }
 
 /// What there is of one port.
@@ -297,10 +298,12 @@ fn next(view: &View, monitor: &MonitorSpec, cidrs: Option<&[String]>) -> Step {
             }
         }
     }
-    let mut has = listener.allowed_cidrs.clone();
-    has.sort();
+    let is_as_wanted = |cidrs: &[String]| {
+        let has = &listener.allowed_cidrs;
+        has.len() == cidrs.len() && cidrs.iter().all(|cidr| has.contains(cidr))
+    };
     match cidrs {
-        Some(cidrs) if has != cidrs => Step::ChangeCidrs { listener: listener.id.clone() },
+        Some(cidrs) if !is_as_wanted(cidrs) => Step::ChangeCidrs { listener: listener.id.clone() },
         _ => Step::Done,
     }
 }

@@ -3,6 +3,8 @@
 //! Every control-plane machine with an address is a member of the pool of each port, until it is being deleted; its
 //! condition `APIServerIngressReady` says whether it is one, and a machine that goes waits for that.
 
+use std::collections::BTreeMap;
+
 use capwasm_sdk::{Context, Fault, ObjectRef, Problem, object};
 use serde_json::{Value, json};
 
@@ -86,23 +88,20 @@ fn machines(machines: &[Value], infrastructure: &[Value], cidrs: &[Cidr]) -> Vec
                     && object::namespace(machine) == object::namespace(found)
             })
     };
-    let mut found: Vec<Machine> = infrastructure
-        .iter()
-        .filter(|found| is_control_plane(found))
-        .map(|found| {
-            let told = object::condition(found, API_SERVER_INGRESS_READY);
-            let text = |at: &str| told.map(|told| object::text(told, at).to_owned()).unwrap_or_default();
-            Machine {
-                name: object::name(found).to_owned(),
-                namespace: object::namespace(found).to_owned(),
-                address: address(found, cidrs),
-                is_deleting: object::is_deleting(found),
-                told: (text("/status"), text("/reason")),
-            }
-        })
-        .collect();
-    found.sort_by(|one, other| one.name.cmp(&other.name));
-    found
+    let mut found = BTreeMap::new();
+    let machines = infrastructure.iter().filter(|found| is_control_plane(found)).map(|found| {
+        let told = object::condition(found, API_SERVER_INGRESS_READY);
+        let text = |at: &str| told.map(|told| object::text(told, at).to_owned()).unwrap_or_default();
+        Machine {
+            name: object::name(found).to_owned(),
+            namespace: object::namespace(found).to_owned(),
+            address: address(found, cidrs),
+            is_deleting: object::is_deleting(found),
+            told: (text("/status"), text("/reason")),
+        }
+    });
+    found.extend(machines.map(|machine| (machine.name.clone(), machine)));
+    found.into_values().collect()
 }
 
 /// Its first address in one of the cluster's subnets; any of its own without one.

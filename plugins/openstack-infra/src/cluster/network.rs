@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::events::{self, Act};
 use super::pass::{Pass, pick};
-use super::spec::{ManagedSubnet, Spec};
+use super::spec::{ManagedSubnet, Pool, Spec};
 use super::status::NetworkStatus;
 use crate::cloud::Query;
 use crate::names::ClusterNames;
@@ -101,13 +101,13 @@ fn subnet_change(found: &Subnet, wanted: &ManagedSubnet) -> Option<Value> {
     if found.dns_nameservers != wanted.dns_nameservers {
         change.insert("dns_nameservers".to_owned(), json!(wanted.dns_nameservers));
     }
-    let pool = |start: &str, end: &str| AllocationPool { start: start.to_owned(), end: end.to_owned() };
-    let mut pools: Vec<_> = wanted.allocation_pools.iter().map(|known| pool(&known.start, &known.end)).collect();
-    let mut has = found.allocation_pools.clone();
-    pools.sort();
-    has.sort();
-    if !pools.is_empty() && pools != has {
-        let pools = wanted.allocation_pools.iter().map(|pool| json!({"start": pool.start, "end": pool.end}));
+    let has = |pool: &Pool| {
+        let pool = AllocationPool { start: pool.start.clone(), end: pool.end.clone() };
+        found.allocation_pools.contains(&pool)
+    };
+    let wanted = &wanted.allocation_pools;
+    if !wanted.is_empty() && !(wanted.len() == found.allocation_pools.len() && wanted.iter().all(has)) {
+        let pools = wanted.iter().map(|pool| json!({"start": pool.start, "end": pool.end}));
         change.insert("allocation_pools".to_owned(), pools.collect());
     }
     (!change.is_empty()).then_some(Value::Object(change))
@@ -139,7 +139,12 @@ fn existing(pass: &mut Pass<'_>) -> Result<(), Problem> {
     };
     if subnets.is_empty() {
         subnets = network::list(cloud, &Query::new().with("network_id", &network.id))?;
-        subnets.sort_by_key(|subnet: &Subnet| network.subnets.iter().position(|id| *id == subnet.id));
+        // In the network's own order.
+        for (place, id) in network.subnets.iter().enumerate() {
+            if let Some(at) = subnets.iter().position(|subnet: &Subnet| subnet.id == *id) {
+                subnets.swap(at, place.min(at));
+            }
+        }
     }
     check(&network, &subnets)?;
     pass.status.network = Some(NetworkStatus::of(&network, &subnets));
@@ -165,7 +170,6 @@ fn check(network: &Network, subnets: &[Subnet]) -> Result<(), Problem> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-    use crate::cluster::spec::Pool;
 
     fn subnet(id: &str, network: &str, cidr: &str) -> Subnet {
         Subnet { id: id.to_owned(), network_id: network.to_owned(), cidr: cidr.to_owned(), ..Subnet::default() }

@@ -88,10 +88,9 @@ fn with_missing(has: &[String], wanted: &[String]) -> Option<Vec<String>> {
     (all.len() > has.len()).then_some(all)
 }
 
-/// Of several that have the name of one: the known one, or the first.
+/// Of several that have the name of one: the known one, or the one with the first id.
 pub fn pick<T>(found: Vec<T>, known: &str, id: impl Fn(&T) -> &str) -> Option<T> {
-    let at = found.iter().position(|one| id(one) == known).unwrap_or(0);
-    found.into_iter().nth(at)
+    found.into_iter().min_by(|one, other| (id(one) != known, id(one)).cmp(&(id(other) != known, id(other))))
 }
 
 /// How long to wait for something that OpenStack is at: growing with the tries, from one second.

@@ -54,7 +54,6 @@ pub fn all(cloud: &Cloud<'_>, names: &ClusterNames) -> Result<Vec<SecurityGroup>
         SecurityGroupRole::ALL.iter().fold(Query::new(), |query, role| query.with("name", names.security_group(*role)));
     let mut found: Vec<SecurityGroup> = network::list(cloud, &query.with("project_id", cloud.project_id()))?;
     found.retain(|group| SecurityGroupRole::ALL.iter().any(|role| group.name == names.security_group(*role)));
-    found.sort_by(|one, other| one.id.cmp(&other.id));
     Ok(found)
 }
 

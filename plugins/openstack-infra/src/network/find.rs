@@ -36,11 +36,9 @@ pub fn one<T: Resource>(cloud: &Cloud<'_>, param: &Param, among: &Query) -> Resu
     }
 }
 
-/// All of this project that have exactly this name, in an order that does not change.
+/// All of this project that have exactly this name.
 pub fn named<T: Resource>(cloud: &Cloud<'_>, name: &str) -> Result<Vec<T>, Failure> {
-    let mut found = list::<T>(cloud, &Query::new().with("name", name).with("project_id", cloud.project_id()))?;
-    found.sort_by(|one, other| one.id().cmp(other.id()));
-    Ok(found)
+    list::<T>(cloud, &Query::new().with("name", name).with("project_id", cloud.project_id()))
 }
 
 fn none<T: Resource>(which: &str) -> Problem {
