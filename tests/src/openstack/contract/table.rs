@@ -291,8 +291,8 @@ const C: &str = "compute";
 fn flavors() -> Vec<Step> {
     vec![
         get("versions of Nova", C, "/").only("/version/id"),
-        get("flavors", C, "/flavors/detail?limit=1"),
-        get("flavor's names", C, "/flavors?limit=1"),
+        get("flavors", C, "/flavors/detail?limit=1").only("/flavors/0/links"),
+        get("flavor's names", C, "/flavors?limit=1").only("/flavors/0/links"),
         get("flavors of a limit", C, "/flavors?limit=x").is(400),
         get("all flavors", C, "/flavors/detail?sort_key=name").keep("flavor", "/flavors/1/id").only("/flavors/1/name"),
         get("flavor by id", C, "/flavors/<flavor>"),
