@@ -24,8 +24,6 @@ pub trait Resource: DeserializeOwned {
     const MANY: &'static str;
     /// The resource in a request or answer: `loadbalancer`.
     const ONE: &'static str;
-    /// Its id.
-    fn id(&self) -> &str;
 }
 
 /// A load balancer.
@@ -176,9 +174,6 @@ macro_rules! resource {
         impl Resource for $kind {
             const MANY: &'static str = $many;
             const ONE: &'static str = $one;
-            fn id(&self) -> &str {
-                &self.id
-            }
         }
     };
 }

@@ -29,8 +29,6 @@ pub trait Resource: DeserializeOwned {
     const ONE: &'static str;
     /// For people: `security group`.
     const WHAT: &'static str;
-    /// Its id.
-    fn id(&self) -> &str;
 }
 
 /// All that match; `query` filters by exact values.

@@ -106,7 +106,8 @@ fn subnet_change(found: &Subnet, wanted: &ManagedSubnet) -> Option<Value> {
         found.allocation_pools.contains(&pool)
     };
     let wanted = &wanted.allocation_pools;
-    if !wanted.is_empty() && !(wanted.len() == found.allocation_pools.len() && wanted.iter().all(has)) {
+    let is_as_wanted = wanted.len() == found.allocation_pools.len() && wanted.iter().all(has);
+    if !wanted.is_empty() && !is_as_wanted {
         let pools = wanted.iter().map(|pool| json!({"start": pool.start, "end": pool.end}));
         change.insert("allocation_pools".to_owned(), pools.collect());
     }

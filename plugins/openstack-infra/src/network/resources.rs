@@ -164,9 +164,6 @@ macro_rules! resource {
             const MANY: &'static str = $many;
             const ONE: &'static str = $one;
             const WHAT: &'static str = $what;
-            fn id(&self) -> &str {
-                &self.id
-            }
         }
     };
 }
