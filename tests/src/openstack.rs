@@ -8,8 +8,8 @@
 
 mod access;
 mod bed;
-pub mod contract;
 mod cloud;
+pub mod contract;
 pub mod manifests;
 mod project;
 pub mod proxy;

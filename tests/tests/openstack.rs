@@ -62,12 +62,15 @@ async fn the_host_is_killed_after_every_write_and_comes_to_the_same_end() {
     let bed = Bed::fake("killed").await;
     bed.proxy.cut_after(1);
     bed.create(manifests::kubeadm("killed", "killed", VERSION, 1, 1, manifests::cluster_spec())).await;
-    let made = bed.killed_after_every_write(async || {
-        let cluster = bed.objects.get("Cluster", "killed").await;
-        let machines = bed.objects.list("Machine").await;
-        machines.len() == 2 && machines.iter().all(|machine| text(machine, "/status/phase") == "Running") && is(&cluster, "Available")
-    })
-    .await;
+    let made = bed
+        .killed_after_every_write(async || {
+            let cluster = bed.objects.get("Cluster", "killed").await;
+            let machines = bed.objects.list("Machine").await;
+            machines.len() == 2
+                && machines.iter().all(|machine| text(machine, "/status/phase") == "Running")
+                && is(&cluster, "Available")
+        })
+        .await;
     bed.available("killed", 2).await;
     for (resource, times) in bed.project.counts().await {
         // The load balancer's own port and its floating IP are nameless or named once, too.
@@ -92,7 +95,8 @@ async fn two_clusters_of_one_project_do_not_touch_each_other() {
     bed.objects.delete("Cluster", "one").await;
     wait::until("nothing of the first is left", async || {
         let left = bed.project.resources().await;
-        let ours: Vec<&String> = left.iter().filter(|name| name.contains("-two-one") || name.contains(" one-")).collect();
+        let ours: Vec<&String> =
+            left.iter().filter(|name| name.contains("-two-one") || name.contains(" one-")).collect();
         if ours.is_empty() { Ok(()) } else { Err(format!("{ours:?}")) }
     })
     .await;
@@ -201,7 +205,13 @@ async fn credentials_that_are_refused_are_told_and_do_not_make_a_storm() {
     });
     bed.create(manifests::machine("refused", "refused", "m", false, "", manifests::machine_spec())).await;
     bed.machine_ready("m").await;
-    bed.proxy.rule(|call| if call.method == Method::POST && call.path == "/servers" { Action::status(403, "not for you") } else { Action::Pass });
+    bed.proxy.rule(|call| {
+        if call.method == Method::POST && call.path == "/servers" {
+            Action::status(403, "not for you")
+        } else {
+            Action::Pass
+        }
+    });
     bed.create(manifests::machine("refused", "refused", "n", false, "", manifests::machine_spec())).await;
     let told = |object: &Value| condition(object, "Ready").2.contains("not for you");
     bed.objects.until("OpenStackServer", "n", "it says that it is forbidden", told).await;

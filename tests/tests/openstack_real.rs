@@ -19,7 +19,9 @@ async fn every_field_of_a_cluster_and_its_machines_is_as_wanted_and_nothing_is_l
     network_is_as_wanted(&bed, &cluster).await;
     groups_are_as_wanted(&bed, &cluster).await;
     balancer_is_as_wanted(&bed, &cluster).await;
-    for name in ["NetworkReady", "RouterReady", "SecurityGroupsReady", "APIEndpointReady", "OpenStackAuthenticationSucceeded"] {
+    for name in
+        ["NetworkReady", "RouterReady", "SecurityGroupsReady", "APIEndpointReady", "OpenStackAuthenticationSucceeded"]
+    {
         assert!(is(&cluster, name), "{name}: {:?}", condition(&cluster, name));
     }
     let calls = bed.proxy.calls().len();
@@ -109,7 +111,8 @@ async fn server_is_as_wanted(bed: &Bed, machine: &Value) {
     assert!(tags.contains(&"of-a-machine".into()) && tags.contains(&"of-a-test".into()), "{tags:?}");
     // Only an administrator sees it.
     let seen = bed.project.admin.get("compute", &format!("/servers/{id}")).await;
-    let data = base64::engine::general_purpose::STANDARD.decode(text(&seen, "/server/OS-EXT-SRV-ATTR:user_data")).unwrap();
+    let data =
+        base64::engine::general_purpose::STANDARD.decode(text(&seen, "/server/OS-EXT-SRV-ATTR:user_data")).unwrap();
     assert_eq!(String::from_utf8(data).unwrap(), manifests::USER_DATA);
 
     let volumes = server["os-extended-volumes:volumes_attached"].as_array().unwrap();
@@ -143,11 +146,12 @@ async fn the_host_is_killed_after_every_write_and_comes_to_the_same_end() {
     bed.proxy.cut_after(1);
     bed.create(manifests::cluster("realkill", "c", manifests::cluster_spec())).await;
     bed.create(manifests::machine("realkill", "c", "m", true, "", manifests::machine_spec())).await;
-    let made = bed.killed_after_every_write(async || {
-        let machine = bed.objects.get("OpenStackMachine", "m").await;
-        is(&machine, "Ready")
-    })
-    .await;
+    let made = bed
+        .killed_after_every_write(async || {
+            let machine = bed.objects.get("OpenStackMachine", "m").await;
+            is(&machine, "Ready")
+        })
+        .await;
     bed.cluster_ready("c").await;
     bed.machine_ready("m").await;
     for (resource, times) in bed.project.counts().await {

@@ -42,7 +42,10 @@ impl Services {
         if status.is_ok_and(|status| status.success()) && clouds.is_file() {
             return Some(clouds);
         }
-        eprintln!("MISSING: real OpenStack services. The tests that need them will not run. The end of {}:", log().display());
+        eprintln!(
+            "MISSING: real OpenStack services. The tests that need them will not run. The end of {}:",
+            log().display()
+        );
         let text = std::fs::read_to_string(log()).unwrap_or_default();
         let lines: Vec<_> = text.lines().collect();
         for line in &lines[lines.len().saturating_sub(10)..] {

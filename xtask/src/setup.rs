@@ -52,7 +52,11 @@ pub fn run(options: &Options) -> Result<Machine> {
             "the real kubeadm, which judges generated configuration",
             "Go 1.26 or newer, with access to a Go module proxy",
         ),
-        (openstack::python(), "Python 3.11 or newer with venv, for real OpenStack services", "Debian's python3 and python3-venv"),
+        (
+            openstack::python(),
+            "Python 3.11 or newer with venv, for real OpenStack services",
+            "Debian's python3 and python3-venv",
+        ),
         (shell::on_path("etcd"), "etcd", "Debian's etcd-server"),
         (shell::on_path("busybox"), "busybox, statically linked", "Debian's busybox-static"),
         (machine.kubectl, "kubectl 1.29 or newer", "Debian 13's `kubectl`, or one from the Kubernetes project"),

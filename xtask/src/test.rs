@@ -41,7 +41,7 @@ pub fn run(options: &Options) -> Result<()> {
             command.env(format!("CAPWASM_SKIP_{}", part.to_uppercase()), "1");
         }
     }
-    // Everything is built before what runs beside it is waited for: these tests are the last to be ready.
+    // The services had all the time of the build to start.
     let mut built = build::cargo();
     shell::run(built.args(["test", "--workspace", "--no-run", "--quiet"]))?;
     match services.as_mut().and_then(openstack::Services::wait) {

@@ -32,7 +32,8 @@ impl Bed {
     pub async fn fake(test: &str) -> Bed {
         let management = Management::start();
         let nodes = Nodes { engine: management.data_dir().join("sim.sock"), version: sample::VERSION.to_owned() };
-        let fake = OpenStack::start(Options { nodes: Some(nodes), ..Options::default() }).await.expect("the fake starts");
+        let fake =
+            OpenStack::start(Options { nodes: Some(nodes), ..Options::default() }).await.expect("the fake starts");
         let admin = Access::of(&fake.clouds_yaml(), "ost-admin");
         Bed::on(management, &admin, test, Some(fake)).await
     }
@@ -93,7 +94,11 @@ impl Bed {
             let phases: Vec<&str> = ours.map(|machine| text(machine, "/status/phase")).collect();
             let cluster = self.objects.get("Cluster", name).await;
             let running = phases.len() == machines && phases.iter().all(|phase| *phase == "Running");
-            if running && is(&cluster, "Available") { Ok(cluster) } else { Err(format!("{phases:?}, {}", cluster["status"])) }
+            if running && is(&cluster, "Available") {
+                Ok(cluster)
+            } else {
+                Err(format!("{phases:?}, {}", cluster["status"]))
+            }
         })
         .await
     }

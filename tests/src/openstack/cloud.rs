@@ -62,7 +62,8 @@ impl Cloud {
             let kind = service["type"].as_str().expect("a service has a type").to_owned();
             let endpoints = service["endpoints"].as_array().expect("a service has endpoints");
             if let Some(public) = endpoints.iter().find(|endpoint| endpoint["interface"] == "public") {
-                catalog.insert(kind, public["url"].as_str().expect("an endpoint has a URL").trim_end_matches('/').into());
+                catalog
+                    .insert(kind, public["url"].as_str().expect("an endpoint has a URL").trim_end_matches('/').into());
             }
         }
         let id = |pointer: &str| answer.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -191,7 +191,9 @@ pub fn compare(recorded: &Answers, found: &Answers) -> Vec<String> {
             None => all.push(format!("{name}: was not answered")),
         }
     }
-    all.extend(found.keys().filter(|name| !recorded.contains_key(*name)).map(|name| format!("{name}: is not recorded")));
+    all.extend(
+        found.keys().filter(|name| !recorded.contains_key(*name)).map(|name| format!("{name}: is not recorded")),
+    );
     all
 }
 

@@ -81,10 +81,9 @@ pub fn machine(namespace: &str, cluster: &str, name: &str, control_plane: bool, 
 pub fn kubeadm(namespace: &str, name: &str, version: &str, planes: usize, workers: usize, spec: Value) -> Vec<Value> {
     let [infrastructure, mut cluster] = cluster(namespace, name, spec);
     let (plane, pool) = (format!("{name}-control-plane"), format!("{name}-md-0"));
-    let object = |api_version: &str, kind: &str, name: &str, spec: Value| {
-        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec})
-    };
-    let template = |name: &str| object(V1BETA1, "OpenStackMachineTemplate", name, json!({"template": {"spec": machine_spec()}}));
+    let object = |api_version: &str, kind: &str, name: &str, spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec});
+    let template =
+        |name: &str| object(V1BETA1, "OpenStackMachineTemplate", name, json!({"template": {"spec": machine_spec()}}));
     let machines = |name: &str| reference("infrastructure.cluster.x-k8s.io", "OpenStackMachineTemplate", name);
     cluster["spec"]["controlPlaneRef"] = reference("controlplane.cluster.x-k8s.io", "KubeadmControlPlane", &plane);
     let control_plane = json!({

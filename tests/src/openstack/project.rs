@@ -72,7 +72,11 @@ impl Project {
             ("load balancer", "load-balancer", format!("/v2/lbaas/loadbalancers?project_id={id}"), "loadbalancers"),
             ("volume", "block-storage", format!("/{id}/volumes"), "volumes"),
         ] {
-            let path = if self.cloud.catalog[service].ends_with(id.as_str()) { path.replace(&format!("/{id}"), "") } else { path };
+            let path = if self.cloud.catalog[service].ends_with(id.as_str()) {
+                path.replace(&format!("/{id}"), "")
+            } else {
+                path
+            };
             for resource in self.cloud.list(service, &path, key).await {
                 let name = resource["name"].as_str().or(resource["floating_ip_address"].as_str()).unwrap_or_default();
                 if !(kind == "security group" && name == "default") {

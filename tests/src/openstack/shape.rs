@@ -118,7 +118,10 @@ mod tests {
     fn differences_name_the_place() {
         let (left, right) = (json!({"a": [1], "b": "x", "c": null}), json!({"a": [], "b": "y", "d": 1}));
         let types = differences(&left, &right, false);
-        assert_eq!(types, ["/a: should have 1 items, has 0", "/c: is missing, should be null", "/d: should not be there, is 1"]);
+        assert_eq!(
+            types,
+            ["/a: should have 1 items, has 0", "/c: is missing, should be null", "/d: should not be there, is 1"]
+        );
         assert!(differences(&left, &right, true).contains(&"/b: should be \"x\", is \"y\"".to_owned()));
     }
 }
