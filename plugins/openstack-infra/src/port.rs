@@ -33,9 +33,6 @@ impl Resource for Trunk {
     const MANY: &'static str = "trunks";
     const ONE: &'static str = "trunk";
     const WHAT: &'static str = "trunk";
-    fn id(&self) -> &str {
-        &self.id
-    }
 }
 
 /// Ports of the project that have exactly this name, in `network` if it is known.
