@@ -66,11 +66,32 @@ impl Answer {
 
     /// A page as WebOb makes them.
     pub fn page(status: u16, message: &str) -> Answer {
-        let title = format!("{status} {}", reason(status));
-        let body = format!(
-            "<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>\n  {message}<br /><br />\n\n\n\n </body>\n</html>"
-        );
-        Answer { status, headers: Vec::new(), content_type: HTML, body: body.into() }
+        Answer::page_with(status, message, "")
+    }
+
+    /// A page with something more to say.
+    pub fn page_with(status: u16, message: &str, detail: &str) -> Answer {
+        let message = format!("{message}<br /><br />\n{detail}\n\n");
+        Answer { status, headers: Vec::new(), content_type: HTML, body: message.into() }
+    }
+
+    /// The answer as its asker takes it: pages in JSON for who accepts that.
+    pub fn accepted(mut self, accept: &str) -> Answer {
+        if self.content_type != HTML || self.body.is_empty() {
+            return self;
+        }
+        let message = String::from_utf8_lossy(&self.body).into_owned();
+        let (title, reason) = (format!("{} {}", self.status, reason(self.status)), reason(self.status));
+        self.body = if accept.contains("application/json") {
+            self.content_type = JSON;
+            json!({ "message": message, "code": title, "title": reason }).to_string().into()
+        } else {
+            format!(
+                "<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>\n  {message}\n </body>\n</html>"
+            )
+            .into()
+        };
+        self
     }
 
     /// How a service says that something went wrong. `kind` is Neutron's name of the problem.

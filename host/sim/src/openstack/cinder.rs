@@ -172,6 +172,9 @@ pub(super) fn create(cloud: &Cloud, state: &mut State, scope: &Scope, given: &Va
             "The server could not comply with the request since it is either malformed or otherwise incorrect.",
         )
     })?;
+    if size == 0 {
+        return Err(refused(400, "Invalid input for field/attribute size. Value: 0. 0 is less than the minimum of 1"));
+    }
     let kind = given["volume_type"].as_str().filter(|kind| !kind.is_empty()).unwrap_or("__DEFAULT__");
     let found = state.volumes.types.iter().find(|found| text(found, "name") == kind || text(found, "id") == kind);
     let found = found.ok_or_else(|| refused(404, &format!("Volume type with name {kind} could not be found.")))?;

@@ -223,7 +223,7 @@ pub(super) fn version_in(name: &str) -> Option<String> {
             && numbers.iter().all(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
     };
     let words = name.split(['-', '_', ' ']).map(|word| word.trim_start_matches('v'));
-    words.filter(is_version).map(str::to_owned).last()
+    words.filter(is_version).map(str::to_owned).next_back()
 }
 
 #[cfg(test)]

@@ -141,6 +141,11 @@ fn list(state: &State, scope: &Scope, request: &Request) -> Outcome {
     {
         return Err(refused(400, &format!("Invalid visibility value: {visibility}")));
     }
+    let limit = match request.value("limit").map(str::parse) {
+        None => 25usize,
+        Some(Ok(limit)) => limit,
+        Some(Err(_)) => return Err(refused(400, "limit param must be an integer")),
+    };
     const STEERING: [&str; 6] = ["limit", "marker", "sort", "sort_key", "sort_dir", "member_status"];
     let passes = |image: &&Value| {
         request.query.iter().all(|(name, value)| match name.as_str() {
@@ -155,7 +160,7 @@ fn list(state: &State, scope: &Scope, request: &Request) -> Outcome {
                     (Value::String(own), Some(list)) => list.split(',').any(|one| one.trim_matches('"') == own),
                     (Value::String(own), None) => own == value,
                     (Value::Null, _) => false,
-                    (own, _) => own.to_string() == value.to_ascii_lowercase(),
+                    (own, _) => own.to_string().eq_ignore_ascii_case(value),
                 }
             }
         })
@@ -172,13 +177,12 @@ fn list(state: &State, scope: &Scope, request: &Request) -> Outcome {
         .collect();
     if let Some(marker) = request.value("marker").filter(|marker| is_id(marker)) {
         let place = found.iter().position(|image| text(image, "id") == marker);
-        let place = place.ok_or_else(|| refused(400, "Invalid marker. Image could not be found."))?;
+        let place = place.ok_or_else(|| refused(400, &format!("No image found with ID {marker}")))?;
         found.drain(..=place);
     }
     let question = if request.raw_query.is_empty() { "" } else { "?" };
     let first = format!("/v2/images{question}{}", request.raw_query);
     let mut body = json!({ "first": first, "schema": "/v2/schemas/images" });
-    let limit = request.value("limit").and_then(|limit| limit.parse().ok()).unwrap_or(25usize);
     if found.len() > limit {
         found.truncate(limit);
         let last = found.last().map(|image| text(image, "id").to_owned()).unwrap_or_default();

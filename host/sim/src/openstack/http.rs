@@ -82,11 +82,12 @@ async fn answer(front: Front, request: http::Request<Incoming>) -> Result<Respon
         return Ok(response(Answer::json(404, &json!({ "message": "there is no service at this path" })), head));
     };
     let request = read(prefix);
+    let accept = request.header("accept").unwrap_or_default();
     let note = |status: u16| {
         front.journal.add(Call { method: method.to_owned(), path: path.to_owned(), query: query.to_owned(), status });
     };
     let Some(Verdict(fault)) = front.faults.judge(method, path) else {
-        let answer = perform(&front.cloud, service, &request);
+        let answer = perform(&front.cloud, service, &request).accepted(accept);
         note(answer.status);
         return Ok(response(answer, head));
     };
@@ -94,7 +95,7 @@ async fn answer(front: Front, request: http::Request<Incoming>) -> Result<Respon
     if fault.status == 200 {
         // Only late.
         tokio::time::sleep(delay).await;
-        let answer = perform(&front.cloud, service, &request);
+        let answer = perform(&front.cloud, service, &request).accepted(accept);
         note(answer.status);
         return Ok(response(answer, head));
     }
@@ -112,7 +113,7 @@ async fn answer(front: Front, request: http::Request<Incoming>) -> Result<Respon
         answer.headers.retain(|(name, _)| *name != "retry-after");
         answer = answer.with("retry-after", seconds.to_string());
     }
-    Ok(response(answer, head))
+    Ok(response(answer.accepted(accept), head))
 }
 
 /// Has a service answer, when the caller may ask it.

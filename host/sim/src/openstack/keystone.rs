@@ -331,7 +331,9 @@ fn credentials(state: &mut State, scope: &Scope, request: &Request, user: &str, 
             if identity.credentials.iter().any(|found| found["user_id"] == user && found["name"] == name) {
                 return Err(refused(
                     409,
-                    "Conflict occurred attempting to store application_credential - Duplicate entry found with name.",
+                    &format!(
+                        "Conflict occurred attempting to store application_credential - Duplicate entry found with name {name}."
+                    ),
                 ));
             }
             let secret = given["secret"].as_str().map_or_else(new_id, str::to_owned);

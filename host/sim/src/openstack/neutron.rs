@@ -80,12 +80,24 @@ impl Networking {
         let mut found = found.clone();
         found["tenant_id"] = found["project_id"].clone();
         match kind {
-            Kind::Network => found["subnets"] = json!(networks::subnets_of(self, text(&found, "id"))),
+            Kind::Network => {
+                found["subnets"] = json!(networks::subnets_of(self, text(&found, "id")));
+                if found["router:external"] != true
+                    && let Some(fields) = found.as_object_mut()
+                {
+                    fields.remove("is_default");
+                }
+            }
             Kind::SecurityGroup => {
                 let id = text(&found, "id").to_owned();
                 let rules = self.rules.iter().filter(|rule| text(rule, "security_group_id") == id);
-                let rules: Vec<Value> =
-                    rules.map(|rule| self.view(scope, Kind::SecurityGroupRule, rule, &[])).collect();
+                let within = |rule: &Value| {
+                    let mut shown = self.view(scope, Kind::SecurityGroupRule, rule, &[]);
+                    shown["tags"] = json!([]);
+                    shown["standard_attr_id"] = rule["_number"].clone();
+                    shown
+                };
+                let rules: Vec<Value> = rules.map(within).collect();
                 found["security_group_rules"] = json!(rules);
             }
             Kind::FloatingIp => found["port_details"] = routers::port_details(self, &found),
@@ -327,16 +339,17 @@ fn list(cloud: &Cloud, state: &mut Networking, scope: &Scope, request: &Request,
         found.drain(..=place);
     }
     let mut body = json!({});
-    if let Some(limit) = request.value("limit").and_then(|limit| limit.parse::<usize>().ok()) {
-        if found.len() > limit && limit > 0 {
-            found.truncate(limit);
-            let last = found.last().map(|one| text(one, "id")).unwrap_or_default();
-            let kept = request.query.iter().filter(|(name, _)| name != "marker");
-            let query =
-                form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).append_pair("marker", last).finish();
-            let href = format!("{}{}?{query}", cloud.base, request.path);
-            body[format!("{}_links", kind.plural())] = json!([{ "rel": "next", "href": href }]);
-        }
+    if let Some(limit) = request.value("limit").and_then(|limit| limit.parse::<usize>().ok())
+        && limit > 0
+        && found.len() > limit
+    {
+        found.truncate(limit);
+        let last = found.last().map(|one| text(one, "id")).unwrap_or_default();
+        let kept = request.query.iter().filter(|(name, _)| name != "marker");
+        let query =
+            form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).append_pair("marker", last).finish();
+        let href = format!("{}{}?{query}", cloud.base, request.path);
+        body[format!("{}_links", kind.plural())] = json!([{ "rel": "next", "href": href }]);
     }
     let fields = request.values("fields");
     body[kind.plural()] = found.iter().map(|one| shown(one, &fields)).collect();
@@ -402,6 +415,9 @@ fn tags(state: &mut Networking, scope: &Scope, request: &Request, kind: Kind, id
             let wanted = body["tags"].as_array();
             let wanted = wanted.ok_or_else(|| invalid_input("Invalid input for tags. Reason: not a list."))?;
             after = wanted.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            if let Some(long) = after.iter().find(|tag| tag.len() > 255) {
+                return Err(invalid_input(&format!("'{long}' exceeds maximum length of 255.")));
+            }
             let twice = after.iter().enumerate().find(|(place, tag)| after[..*place].contains(tag));
             if let Some((_, tag)) = twice {
                 return Err(invalid_input(&format!("Duplicate items in the list: '{tag}'.")));

@@ -99,8 +99,8 @@ fn route(call: &Call<'_>, state: &mut State) -> Outcome {
     };
     match (method, rest) {
         (_, ["servers", rest @ ..]) => servers::route(call, state, method, rest),
-        ("GET", ["flavors"]) => Ok(flavors(call, state, false)),
-        ("GET", ["flavors", "detail"]) => Ok(flavors(call, state, true)),
+        ("GET", ["flavors"]) => flavors(call, state, false),
+        ("GET", ["flavors", "detail"]) => flavors(call, state, true),
         ("GET", ["flavors", id]) => {
             let found = state.compute.flavors.get(id);
             let found = found.ok_or_else(|| refused(404, &format!("Flavor {id} could not be found.")))?;
@@ -160,7 +160,11 @@ pub(super) fn add_flavor(state: &mut State, given: &Value) -> String {
 fn flavor(call: &Call<'_>, found: &Value, detail: bool) -> Value {
     let links = links(call.cloud, "flavors", text(found, "id"));
     if !detail {
-        return json!({ "id": found["id"], "name": found["name"], "links": links });
+        let mut brief = json!({ "id": found["id"], "name": found["name"], "links": links });
+        if call.minor >= 55 {
+            brief["description"] = found["description"].clone();
+        }
+        return brief;
     }
     let mut shown = shown(found, &[]);
     shown["links"] = links;
@@ -178,14 +182,29 @@ fn flavor(call: &Call<'_>, found: &Value, detail: bool) -> Value {
     shown
 }
 
-fn flavors(call: &Call<'_>, state: &State, detail: bool) -> Answer {
+/// The limit that a list is asked for.
+fn limit(request: &Request) -> Result<Option<usize>, Answer> {
+    let Some(text) = request.value("limit") else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        invalid(&format!("Invalid input for query parameters limit. Value: {text}. '{text}' does not match '^[0-9]*$'"))
+    })
+}
+
+fn flavors(call: &Call<'_>, state: &State, detail: bool) -> Outcome {
     let mut all: Vec<&Value> = state.compute.flavors.iter().collect();
     if let Some(marker) = call.request.value("marker") {
         let place = all.iter().position(|flavor| text(flavor, "id") == marker);
         all.drain(..place.map_or(0, |place| place + 1));
     }
-    let all: Vec<Value> = all.into_iter().map(|found| flavor(call, found, detail)).collect();
-    Answer::json(200, &json!({ "flavors": all }))
+    let mut body = json!({});
+    if let Some(limit) = limit(call.request)?.filter(|limit| *limit > 0 && all.len() >= *limit) {
+        all.truncate(limit);
+        let last = all.last().map(|flavor| text(flavor, "id")).unwrap_or_default();
+        let href = format!("{}{}?limit={limit}&marker={last}", call.cloud.base, call.request.path);
+        body["flavors_links"] = json!([{ "rel": "next", "href": href }]);
+    }
+    body["flavors"] = all.into_iter().map(|found| flavor(call, found, detail)).collect();
+    Ok(Answer::json(200, &body))
 }
 
 /// Whether a zone is one that servers can ask for.
@@ -242,7 +261,7 @@ fn keypairs(call: &Call<'_>, state: &mut State, method: &str, rest: &[&str]) -> 
         }
         ("DELETE", [name]) => {
             state.compute.keypairs.remove(&id(name)).ok_or_else(|| missing(name))?;
-            Ok(Answer::empty(202))
+            Ok(Answer::empty(if call.minor < 2 { 202 } else { 204 }))
         }
         _ => Err(refused(405, "The method specified is not allowed for this resource.")),
     }
@@ -272,8 +291,12 @@ fn groups(call: &Call<'_>, state: &mut State, method: &str, rest: &[&str]) -> Ou
             let body = call.request.json().unwrap_or_default();
             let given = &body["server_group"];
             let policy = if call.minor < 64 { &given["policies"][0] } else { &given["policy"] };
-            if policy.is_null() || given["name"].is_null() {
-                return Err(invalid("Invalid input for field/attribute server_group."));
+            const POLICIES: [&str; 4] = ["anti-affinity", "affinity", "soft-anti-affinity", "soft-affinity"];
+            if !policy.as_str().is_some_and(|policy| POLICIES.contains(&policy)) {
+                let policy = policy.as_str().unwrap_or("None");
+                return Err(invalid(&format!(
+                    "Invalid input for field/attribute 0. Value: {policy}. '{policy}' is not one of ['anti-affinity', 'affinity', 'soft-anti-affinity', 'soft-affinity']"
+                )));
             }
             let used = state.compute.groups.count(&call.scope.project);
             if !state.compute.quotas.allows(&call.scope.project, "server_groups", used) {

@@ -542,7 +542,7 @@ fn list(
             name => match &found[name] {
                 Value::String(own) => own == value,
                 Value::Null => false,
-                own => own.to_string() == value.to_ascii_lowercase(),
+                own => own.to_string().eq_ignore_ascii_case(value),
             },
         })
     };
@@ -585,8 +585,11 @@ fn quotas(state: &mut State, scope: &Scope, request: &Request, project: &str) ->
     Ok(Answer::json(status, &json!({ "quota": limits })))
 }
 
-/// Where a load balancer leads: by port the members' addresses.
-pub(super) fn targets(state: &Balancing, balancer: &str) -> Vec<(u16, Vec<(String, u16, u32)>)> {
+/// A member: address, port, weight.
+pub(super) type Target = (String, u16, u32);
+
+/// Where a load balancer leads: by port the members.
+pub(super) fn targets(state: &Balancing, balancer: &str) -> Vec<(u16, Vec<Target>)> {
     let listeners = state.listeners.iter().filter(|listener| text(listener, "_balancer") == balancer);
     let target = |listener: &Value| {
         let port = u16::try_from(listener["protocol_port"].as_u64()?).ok()?;

@@ -65,6 +65,6 @@ pub(super) fn show(alias: &str) -> Outcome {
     if ALIASES.contains(&alias) {
         return Ok(Answer::json(200, &json!({ "extension": document(alias) })));
     }
-    let message = format!("The resource could not be found.<br /><br />\nExtension with alias {alias} does not exist");
-    Err(Answer::page(404, &message))
+    let detail = format!("Extension with alias {alias} does not exist");
+    Err(Answer::page_with(404, "The resource could not be found.", &detail))
 }

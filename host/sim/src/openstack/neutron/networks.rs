@@ -67,13 +67,17 @@ pub(in crate::openstack) fn create_subnet(
     let network = required(given, "network_id")?.as_str().unwrap_or_default().to_owned();
     let version = required(given, "ip_version")?;
     let version = version.as_u64().or_else(|| version.as_str()?.parse().ok()).unwrap_or_default();
+    if !matches!(version, 4 | 6) {
+        return Err(bad_request(&format!("Invalid input for ip_version. Reason: {version} is not in valid_values.")));
+    }
     let found = state.find(scope, Kind::Network, &network)?;
     if !scope.owns(found) {
         return Err(forbidden("create", Kind::Subnet, None));
     }
     let external = found["router:external"].clone();
     let Some(cidr) = given.get("cidr").and_then(Value::as_str) else {
-        return Err(bad_request("Bad subnets request: a subnetpool must be specified in the absence of a cidr."));
+        let message = "Bad subnets request: a subnetpool must be specified in the absence of a cidr.";
+        return Err(refused(400, "BadRequest", message));
     };
     let net: IpNet = cidr.parse().map_err(|_| invalid_input(&format!("{cidr} is not in a CIDR format.")))?;
     let net = net.trunc();
@@ -215,7 +219,7 @@ pub(super) fn allocate(
         };
         let id = text(subnet, "id");
         let mut used = addresses(state, id, own);
-        used.extend(given.iter().filter(|fixed| text(fixed, "subnet_id") == id).filter_map(|fixed| ip(fixed)));
+        used.extend(given.iter().filter(|fixed| text(fixed, "subnet_id") == id).filter_map(ip));
         let chosen = match one["ip_address"].as_str() {
             Some(wanted) => {
                 let net: Option<IpNet> = text(subnet, "cidr").parse().ok();

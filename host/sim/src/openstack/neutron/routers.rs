@@ -171,7 +171,7 @@ pub(super) fn act(state: &mut Networking, scope: &Scope, request: &Request, id: 
     Ok(Answer::json(
         200,
         &json!({
-            "id": id, "tenant_id": project, "project_id": project, "port_id": port["id"], "network_id": network,
+            "id": id, "project_id": project, "port_id": port["id"], "network_id": network,
             "subnet_id": subnets.first(), "subnet_ids": subnets,
         }),
     ))

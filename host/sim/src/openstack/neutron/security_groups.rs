@@ -94,6 +94,7 @@ fn insert_rule(state: &mut Networking, project: &str, given: Value) -> String {
         made[name] = Value::Null;
     }
     made["belongs_to_default_sg"] = json!(false);
+    made["_number"] = json!(state.rules.iter().count() + 1);
     merge(&mut made, given.as_object().cloned().unwrap_or_default());
     made["project_id"] = json!(project);
     let id = text(&made, "id").to_owned();
@@ -153,7 +154,7 @@ pub(super) fn create_rule(state: &mut Networking, scope: &Scope, given: &Map<Str
     check_ports(&mut rule)?;
     if let Some(prefix) = given.get("remote_ip_prefix").and_then(Value::as_str) {
         if !given.get("remote_group_id").is_none_or(Value::is_null) {
-            let message = "Only remote_ip_prefix or remote_group_id may be provided.";
+            let message = "Only one of remote_ip_prefix or remote_group_id or remote_address_group_id may be provided.";
             return Err(refused(400, "SecurityGroupMultipleRemoteEntites", message));
         }
         let net = prefix.parse::<IpNet>().or_else(|_| prefix.parse().map(|address: std::net::IpAddr| address.into()));

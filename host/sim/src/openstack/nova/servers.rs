@@ -241,14 +241,7 @@ fn security_groups(state: &State, server: &str) -> Vec<Value> {
 
 fn list(call: &Call<'_>, state: &State, detail: bool) -> Outcome {
     let request = call.request;
-    let limit = match request.value("limit") {
-        Some(text) => Some(text.parse::<usize>().map_err(|_| {
-            invalid(&format!(
-                "Invalid input for query parameters limit. Value: {text}. '{text}' does not match '^[0-9]*$'"
-            ))
-        })?),
-        None => None,
-    };
+    let limit = super::limit(request)?;
     let name = match request.value("name") {
         Some(pattern) => Some(Regex::new(pattern).map_err(|_| invalid("Invalid filter field: name."))?),
         None => None,

@@ -221,7 +221,7 @@ pub(super) fn checked(part: Part, given: &Map<String, Value>, method: &str) -> R
         }
         Part::Pool => {
             one_of("protocol", &["HTTP", "HTTPS", "PROXY", "TCP", "UDP", "SCTP", "PROXYV2"])?;
-            one_of("lb_algorithm", &["SOURCE_IP", "SOURCE_IP_PORT", "LEAST_CONNECTIONS", "ROUND_ROBIN"])?;
+            one_of("lb_algorithm", &["SOURCE_IP_PORT", "ROUND_ROBIN", "LEAST_CONNECTIONS", "SOURCE_IP"])?;
         }
         Part::Monitor => {
             one_of("type", &["HTTP", "HTTPS", "PING", "TCP", "TLS-HELLO", "UDP-CONNECT", "SCTP"])?;
