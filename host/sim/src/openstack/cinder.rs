@@ -52,9 +52,9 @@ fn route(cloud: &Cloud, state: &mut State, scope: &Scope, request: &Request) -> 
         _ => {}
     }
     // The project may stand in the path.
-    if parts.get(1).is_some_and(|part| state.identity.projects.get(part).is_some()) {
-        parts.remove(1);
-    }
+    let named = parts.get(1).is_some_and(|part| state.identity.projects.get(part).is_some());
+    let place = if named { format!("{}/", parts.remove(1)) } else { String::new() };
+    let view = |volume: &Value, detail: bool| view(cloud, &place, volume, detail);
     let ["v3", rest @ ..] = parts.as_slice() else {
         return Err(refused(404, "The resource could not be found."));
     };
@@ -76,20 +76,20 @@ fn route(cloud: &Cloud, state: &mut State, scope: &Scope, request: &Request) -> 
             200,
             &json!({ "availabilityZoneInfo": [{ "zoneName": ZONE, "zoneState": { "available": true } }] }),
         )),
-        ("GET", ["volumes"]) => Ok(list(cloud, state, scope, request, false)),
-        ("GET", ["volumes", "detail"]) => Ok(list(cloud, state, scope, request, true)),
+        ("GET", ["volumes"]) => Ok(list(cloud, state, scope, request, &|volume| view(volume, false))),
+        ("GET", ["volumes", "detail"]) => Ok(list(cloud, state, scope, request, &|volume| view(volume, true))),
         ("POST", ["volumes"]) => {
             let body = request.json().unwrap_or_default();
             let id = create(cloud, state, scope, &body["volume"])?;
             let made = find(state, &id)?;
-            let mut made = view(cloud, &made, true);
+            let mut made = view(&made, true);
             if let Some(fields) = made.as_object_mut() {
                 fields.remove("os-vol-tenant-attr:tenant_id");
                 fields.remove("volume_image_metadata");
             }
             Ok(Answer::json(202, &json!({ "volume": made })))
         }
-        ("GET", ["volumes", id]) => Ok(Answer::json(200, &json!({ "volume": view(cloud, &find(state, id)?, true) }))),
+        ("GET", ["volumes", id]) => Ok(Answer::json(200, &json!({ "volume": view(&find(state, id)?, true) }))),
         ("DELETE", ["volumes", id]) => {
             let found = find(state, id)?;
             if !matches!(text(&found, "status"), "available" | "error" | "error_deleting") {
@@ -120,7 +120,7 @@ fn route(cloud: &Cloud, state: &mut State, scope: &Scope, request: &Request) -> 
     }
 }
 
-fn list(cloud: &Cloud, state: &State, scope: &Scope, request: &Request, detail: bool) -> Answer {
+fn list(cloud: &Cloud, state: &State, scope: &Scope, request: &Request, view: &dyn Fn(&Value) -> Value) -> Answer {
     let passes = |volume: &&Value| {
         ["name", "status", "bootable"].iter().all(|name| request.value(name).is_none_or(|value| volume[*name] == value))
             && request.value("availability_zone").is_none_or(|zone| volume["availability_zone"] == zone)
@@ -141,15 +141,16 @@ fn list(cloud: &Cloud, state: &State, scope: &Scope, request: &Request, detail: 
         let href = format!("{}{}?limit={limit}&marker={last}", cloud.base, request.path);
         body["volumes_links"] = json!([{ "rel": "next", "href": href }]);
     }
-    body["volumes"] = found.into_iter().map(|volume| view(cloud, volume, detail)).collect();
+    body["volumes"] = found.into_iter().map(view).collect();
     Answer::json(200, &body)
 }
 
-fn view(cloud: &Cloud, volume: &Value, detail: bool) -> Value {
+/// A volume as it is shown; `place` is the project in the request's path.
+fn view(cloud: &Cloud, place: &str, volume: &Value, detail: bool) -> Value {
     let id = text(volume, "id");
     let links = json!([
-        { "rel": "self", "href": format!("{}/volume/v3/volumes/{id}", cloud.base) },
-        { "rel": "bookmark", "href": format!("{}/volume/volumes/{id}", cloud.base) },
+        { "rel": "self", "href": format!("{}/volume/v3/{place}volumes/{id}", cloud.base) },
+        { "rel": "bookmark", "href": format!("{}/volume/{place}volumes/{id}", cloud.base) },
     ]);
     if !detail {
         return json!({ "id": id, "name": volume["name"], "links": links });

@@ -276,7 +276,12 @@ fn create_one(state: &mut Networking, scope: &Scope, kind: Kind, given: &Map<Str
         Kind::Trunk => trunks::create(state, scope, &project, given)?,
     };
     let made = state.table(kind).get(&made).cloned().unwrap_or_default();
-    Ok(state.view(scope, kind, &made, &[]))
+    let mut shown = state.view(scope, kind, &made, &[]);
+    if kind == Kind::Network {
+        // Told of a network that is not external at its creation only.
+        shown["is_default"] = made["is_default"].clone();
+    }
+    Ok(shown)
 }
 
 fn update(state: &mut Networking, scope: &Scope, request: &Request, kind: Kind, id: &str) -> Outcome {

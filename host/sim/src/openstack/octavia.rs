@@ -257,7 +257,9 @@ fn settle(state: &mut State, balancer: &str) {
                     if let Some(found) = state.balancing.table_mut(part).get_mut(&id) {
                         found["provisioning_status"] = json!("ACTIVE");
                         found["updated_at"] = json!(now);
-                        found["operating_status"] = json!("ONLINE");
+                        if part == Part::Monitor {
+                            found["operating_status"] = json!("ONLINE");
+                        }
                     }
                 }
                 _ => {}
@@ -283,7 +285,6 @@ fn settle(state: &mut State, balancer: &str) {
     }
     if let Some(found) = state.balancing.balancers.get_mut(balancer) {
         found["provisioning_status"] = json!("ACTIVE");
-        found["operating_status"] = json!("ONLINE");
         found["updated_at"] = json!(now);
     }
 }

@@ -53,6 +53,11 @@ pub(super) fn plant(state: &mut State, range: u8) -> Credentials {
     let image = json!({
         "name": "node-image", "disk_format": "raw", "container_format": "bare", "visibility": "public", "os_type": "linux",
         "os_distro": "ubuntu",
+        // Of 64 KiB of zeros.
+        "checksum": "fcd6bcb56c1689fcef28b57c22475bad", "os_hash_algo": "sha512",
+        "os_hash_value": "73e4153936dab198397b74ee9efc26093dda721eaab2f8d92786891153b45b04265a161b169c988edb0db2c53124607b6eaaa816559c5ce54f3dbc9fa6a7a4b2",
+        "owner_specified.openstack.md5": "", "owner_specified.openstack.sha256": "",
+        "owner_specified.openstack.object": "images/node-image",
     });
     let image = state.images.add(&admin_project, &image);
     state.images.upload(&image, 65536);
