@@ -79,3 +79,32 @@ impl Filter {
         self.0.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_filter_becomes_the_services_own_query() {
+        let filter = |fields: Value| match Param::read(&json!({"filter": fields}), "spec.x").unwrap() {
+            Some(Param::Filter(filter)) => filter,
+            other => panic!("{other:?}"),
+        };
+        let subnet =
+            filter(json!({"name": "a b", "projectID": "p", "tags": ["x", "y"], "notTagsAny": ["z"], "ipVersion": 4}));
+        let query = subnet.network_query().after("/subnets");
+        assert_eq!(query, "/subnets?name=a%20b&project_id=p&tags=x%2Cy&not-tags-any=z&ip_version=4");
+        let image = filter(json!({"name": "node", "tags": ["x", "y"]})).image_query().after("/images");
+        assert_eq!(image, "/images?name=node&tag=x&tag=y");
+    }
+
+    #[test]
+    fn a_reference_names_one_thing_in_one_way() {
+        assert_eq!(Param::read(&json!({"id": "i"}), "x").unwrap(), Some(Param::Id("i".to_owned())));
+        assert_eq!(Param::read(&json!({}), "x").unwrap(), None);
+        let both = Param::read(&json!({"id": "i", "filter": {"name": "n"}}), "spec.network").unwrap_err();
+        assert!(both.message.contains("spec.network"), "{both}");
+    }
+}
