@@ -108,12 +108,12 @@ impl Project {
 
     /// Removes project and user, which have to be empty.
     pub async fn remove(self) {
-        self.admin.delete("identity", &format!("/users/{}", self.cloud.user_id)).await;
         // Neutron's default group stays behind otherwise.
         for group in self.cloud.list("network", "/v2.0/security-groups", "security_groups").await {
             let id = group["id"].as_str().expect("a group has an id");
             self.admin.delete("network", &format!("/v2.0/security-groups/{id}")).await;
         }
+        self.admin.delete("identity", &format!("/users/{}", self.cloud.user_id)).await;
         self.admin.delete("identity", &format!("/projects/{}", self.cloud.project_id)).await;
     }
 }
