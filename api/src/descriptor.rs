@@ -36,7 +36,9 @@ pub enum Role {
     Bootstrap,
     /// `control-plane`.
     ControlPlane,
-    /// A template of another kind: served, never reconciled.
+    /// `controller`: any other kind of the provider's own.
+    Controller,
+    /// A template of another kind, or data: served, never reconciled.
     Template,
 }
 
@@ -77,6 +79,10 @@ pub struct KindDescriptor {
     /// Which calls exclude each other.
     #[serde(default)]
     pub exclusive_by: ExclusiveBy,
+    /// Of a controller: the path of the name of the Secret (type `cluster.x-k8s.io/secret`, in the object's namespace) that
+    /// `secrets.bootstrap-data` opens: `spec.userDataRef.name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bootstrap_data: Option<String>,
     /// The CustomResourceDefinition, whole. The host adds the contract labels.
     pub crd: Value,
 }

@@ -27,3 +27,5 @@ mod docker;
 mod kubeadm_bootstrap;
 #[path = "../../plugins/kubeadm-control-plane/src/conversion.rs"]
 mod kubeadm_control_plane;
+#[path = "../../plugins/openstack-infra/src/conversion.rs"]
+mod openstack;

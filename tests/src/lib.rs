@@ -18,6 +18,7 @@ pub mod guests;
 pub mod history;
 pub mod management;
 pub mod objects;
+pub mod openstack;
 pub mod real;
 pub mod sample;
 pub mod skip;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::wait;
 
 /// Kinds that the whole path makes, with their apiVersions.
-pub const KINDS: [(&str, &str); 18] = [
+pub const KINDS: [(&str, &str); 23] = [
     ("Cluster", "cluster.x-k8s.io/v1beta2"),
     ("Machine", "cluster.x-k8s.io/v1beta2"),
     ("MachineSet", "cluster.x-k8s.io/v1beta2"),
@@ -20,6 +20,11 @@ pub const KINDS: [(&str, &str); 18] = [
     ("DockerCluster", "infrastructure.cluster.x-k8s.io/v1beta2"),
     ("DockerMachine", "infrastructure.cluster.x-k8s.io/v1beta2"),
     ("DockerMachineTemplate", "infrastructure.cluster.x-k8s.io/v1beta2"),
+    ("OpenStackCluster", "infrastructure.cluster.x-k8s.io/v1beta1"),
+    ("OpenStackMachine", "infrastructure.cluster.x-k8s.io/v1beta1"),
+    ("OpenStackMachineTemplate", "infrastructure.cluster.x-k8s.io/v1beta1"),
+    ("OpenStackServer", "infrastructure.cluster.x-k8s.io/v1alpha1"),
+    ("OpenStackFloatingIPPool", "infrastructure.cluster.x-k8s.io/v1alpha1"),
     ("KubeadmConfig", "bootstrap.cluster.x-k8s.io/v1beta2"),
     ("KubeadmConfigTemplate", "bootstrap.cluster.x-k8s.io/v1beta2"),
     ("KubeadmControlPlane", "controlplane.cluster.x-k8s.io/v1beta2"),
@@ -140,6 +145,15 @@ impl Objects {
             None => Err("it is not there".to_owned()),
         })
         .await
+    }
+
+    /// Waits until an object is not there any more.
+    pub async fn gone(&self, kind: &str, name: &str) {
+        wait::until(&format!("{kind} {}/{name} is gone", self.namespace), async || match self.find(kind, name).await {
+            Some(object) => Err(object["status"].to_string()),
+            None => Ok(()),
+        })
+        .await;
     }
 
     /// Every object of the namespace with its resourceVersion, Events and what each namespace has left out.

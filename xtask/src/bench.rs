@@ -11,6 +11,9 @@ pub struct Options {
     /// What to provision on the simulator: numbers of single-node clusters, or machines of one cluster (`3+50`).
     #[arg(long, value_delimiter = ',', default_value = "1,10,100,3+0,3+50")]
     clusters: Vec<String>,
+    /// What to provision on the fake OpenStack, as above.
+    #[arg(long, value_delimiter = ',', default_value = "3+97")]
+    openstack: Vec<String>,
     /// Leave out the cost of a provider call.
     #[arg(long)]
     no_calls: bool,
@@ -24,9 +27,14 @@ pub fn run(options: &Options) -> Result<()> {
         shell::run(build::cargo().args(["bench", "--package", "capwasm-runtime", "--bench", "call"]))?;
     }
     shell::run(build::cargo().args(["build", "--release", "--package", "capwasm-tests", "--bin", "scale"]))?;
-    shell::run(
-        Command::new(build::target().join("release/scale"))
-            .arg(build::target().join("release/capwasm"))
-            .args(&options.clusters),
-    )
+    let scale = || {
+        let mut command = Command::new(build::target().join("release/scale"));
+        command.arg(build::target().join("release/capwasm"));
+        command
+    };
+    shell::run(scale().args(&options.clusters))?;
+    if options.openstack.iter().all(String::is_empty) {
+        return Ok(());
+    }
+    shell::run(scale().arg("--openstack").args(&options.openstack))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The bundled providers: package name, and name of the component.
-pub const PLUGINS: [&str; 3] = ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane"];
+pub const PLUGINS: [&str; 4] = ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane", "openstack-infra"];
 
 /// The repository.
 pub fn root() -> PathBuf {

@@ -6,6 +6,7 @@ mod bench;
 mod build;
 mod docker;
 mod kubeadm;
+mod openstack;
 mod setup;
 mod shell;
 mod test;

@@ -1,6 +1,6 @@
 //! What a machine needs: the WebAssembly target always; a Docker engine and kubectl for the tests that use them.
 
-use crate::{docker, kubeadm, shell};
+use crate::{docker, kubeadm, openstack, shell};
 use anyhow::{Result, bail};
 use clap::Args;
 use std::process::Command;
@@ -52,6 +52,11 @@ pub fn run(options: &Options) -> Result<Machine> {
             "the real kubeadm, which judges generated configuration",
             "Go 1.26 or newer, with access to a Go module proxy",
         ),
+        (
+            openstack::python(),
+            "Python 3.11 or newer with venv, for real OpenStack services",
+            "Debian's python3 and python3-venv",
+        ),
         (shell::on_path("etcd"), "etcd", "Debian's etcd-server"),
         (shell::on_path("busybox"), "busybox, statically linked", "Debian's busybox-static"),
         (machine.kubectl, "kubectl 1.29 or newer", "Debian 13's `kubectl`, or one from the Kubernetes project"),
@@ -61,6 +66,14 @@ pub fn run(options: &Options) -> Result<Machine> {
         }
     }
     Ok(machine)
+}
+
+/// Whether there is the Python that starts real OpenStack services; it is installed where that may be.
+pub fn has_python(no_install: bool) -> bool {
+    if !openstack::python() && !no_install && is_root() && shell::on_path("apt-get") {
+        install(&openstack::PACKAGES);
+    }
+    openstack::python()
 }
 
 /// `rustup target add wasm32-wasip2`, when it is not there.

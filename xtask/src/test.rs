@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all tests, their counts, and loudly what did not run.
 
-use crate::{build, kubeadm, setup, shell};
+use crate::{build, kubeadm, openstack, setup, shell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::io::{BufRead, BufReader, Write};
@@ -12,8 +12,8 @@ pub struct Options {
     /// Install nothing, start nothing.
     #[arg(long)]
     no_install: bool,
-    /// Leave a part out: `docker`, `kubectl` or `kubeadm`. May be given again.
-    #[arg(long, value_parser = ["docker", "kubectl", "kubeadm"])]
+    /// Leave a part out: `docker`, `kubectl`, `kubeadm` or `openstack`. May be given again.
+    #[arg(long, value_parser = ["docker", "kubectl", "kubeadm", "openstack"])]
     skip: Vec<String>,
     /// Run only tests whose name contains this.
     filter: Option<String>,
@@ -22,6 +22,9 @@ pub struct Options {
 /// Runs the tests; an error when one fails.
 pub fn run(options: &Options) -> Result<()> {
     let skipped = |part: &str| options.skip.iter().any(|skip| skip == part);
+    // The services start while everything is built.
+    let mut services = (!skipped("openstack") && setup::has_python(options.no_install))
+        .then(|| openstack::Services::start(!options.no_install));
     let machine = setup::run(&setup::Options { no_install: options.no_install, skip_kubeadm: skipped("kubeadm") })?;
     build::plugins()?;
     shell::run(build::cargo().args(["build", "--package", "capwasm", "--package", "capwasm-sim", "--bins"]))?;
@@ -38,6 +41,13 @@ pub fn run(options: &Options) -> Result<()> {
             command.env(format!("CAPWASM_SKIP_{}", part.to_uppercase()), "1");
         }
     }
+    // The services had all the time of the build to start.
+    let mut built = build::cargo();
+    shell::run(built.args(["test", "--workspace", "--no-run", "--quiet"]))?;
+    match services.as_mut().and_then(openstack::Services::wait) {
+        Some(clouds) => command.env("CAPWASM_OPENSTACK", clouds),
+        None => command.env("CAPWASM_SKIP_OPENSTACK", "1"),
+    };
     if let Some(filter) = &options.filter {
         command.arg(filter);
     }

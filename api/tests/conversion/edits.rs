@@ -142,6 +142,8 @@ fn what_is_missing_in_a_part_of_an_object_stays_missing() {
                 additions("spec", &bare(&part)["spec"], &bare(&whole)["spec"], &mut found);
                 // v1beta1 takes it for granted, v1beta2 wants it said.
                 found.retain(|line| !line.ends_with("rollout.strategy.type: \"RollingUpdate\""));
+                // v1beta1 may name a flavor twice: without its id, the name counts.
+                found.retain(|line| !line.contains("flavor.filter: "));
                 assert!(found.is_empty(), "{} {older} #{index}: {found:#?}", kind.kind);
             }
         }

@@ -93,14 +93,19 @@ impl Generator<'_> {
     /// Numbers that every version allows.
     fn number(&mut self, schema: &Value) -> Value {
         let low = schema.get("minimum").and_then(Value::as_i64).unwrap_or(0);
-        if low == 0 && self.empties && self.random.chance(25) { 0.into() } else { (7 + self.random.below(93)).into() }
+        let number = if low == 0 && self.empties && self.random.chance(25) { 0 } else { 7 + self.random.below(93) };
+        match schema.get("maximum").and_then(Value::as_u64) {
+            Some(most) => number.min(most as usize).into(),
+            None => number.into(),
+        }
     }
 
     fn list(&mut self, schema: &Value, at: &str) -> Value {
         let least =
             schema.get("minItems").and_then(Value::as_u64).unwrap_or(u64::from(!self.empties || at.ends_with("[]")))
                 as usize;
-        let count = least + self.random.below(3);
+        let most = schema.get("maxItems").and_then(Value::as_u64).map_or(usize::MAX, |most| most as usize);
+        let count = (least + self.random.below(3)).min(most);
         let keys: Vec<&str> = match schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array) {
             Some(keys) => keys.iter().filter_map(Value::as_str).collect(),
             // Uniqueness by a CEL rule.
@@ -132,12 +137,17 @@ impl Generator<'_> {
             schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let least = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(u64::from(!self.empties)) as usize;
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-            for (name, child) in properties {
+            let mut names: Vec<&String> = properties.keys().collect();
+            if let Some(most) = schema.get("maxProperties").and_then(Value::as_u64) {
+                while names.len() > most as usize {
+                    names.remove(self.random.below(names.len()));
+                }
+            }
+            for (name, child) in properties.iter().filter(|(name, _)| names.contains(name)) {
                 if required.contains(&name.as_str()) || self.random.chance(self.density) {
                     map.insert(name.clone(), self.value(child, &format!("{at}.{name}")));
                 }
             }
-            let names: Vec<&String> = properties.keys().collect();
             while map.len() < least.min(names.len()) {
                 let name = *self.random.pick(&names);
                 map.insert(name.clone(), self.value(&properties[name], &format!("{at}.{name}")));
@@ -170,6 +180,9 @@ impl Generator<'_> {
         if old_duration(field) {
             let durations = ["10s", "1h30m", "1m30s", "90s", "1.5s", "250ms", "0s", "0", "2h0m0s", "876000h"];
             return (*self.random.pick(&durations)).to_owned();
+        }
+        if at.ends_with("conditions[].status") {
+            return (*self.random.pick(&["True", "False", "Unknown"])).to_owned();
         }
         let fits = |text: &str| {
             let length = text.chars().count() as u64;

@@ -1,4 +1,4 @@
-//! Every definition of this repository, and the conversion that is responsible for it.
+//! Every definition of this repository that has several versions, and the conversion that is responsible for it.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ pub struct Kind {
     pub group: String,
     pub kind: String,
     pub namespaced: bool,
-    /// Name and schema of each version, the stored one first.
+    /// Name and schema of each version, the hub first.
     pub versions: Vec<(String, Value)>,
 }
 
@@ -26,21 +26,32 @@ impl Kind {
 pub fn all() -> Vec<Kind> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut kinds = Vec::new();
-    for folder in ["api", "plugins/docker-infra", "plugins/kubeadm-bootstrap", "plugins/kubeadm-control-plane"] {
+    let folders = [
+        "api",
+        "plugins/docker-infra",
+        "plugins/kubeadm-bootstrap",
+        "plugins/kubeadm-control-plane",
+        "plugins/openstack-infra",
+    ];
+    for folder in folders {
         for entry in std::fs::read_dir(root.join(folder).join("crds")).unwrap() {
             let crd: Value = serde_json::from_slice(&std::fs::read(entry.unwrap().path()).unwrap()).unwrap();
-            kinds.push(read(&crd));
+            if crd["spec"]["versions"].as_array().unwrap().len() > 1 {
+                kinds.push(read(&crd));
+            }
         }
     }
     kinds.sort_by(|a, b| (&a.group, &a.kind).cmp(&(&b.group, &b.kind)));
-    assert_eq!(kinds.len(), 23);
+    assert_eq!(kinds.len(), 27);
     kinds
 }
 
 fn read(crd: &Value) -> Kind {
     let spec = &crd["spec"];
-    let versions = spec["versions"].as_array().unwrap();
-    assert_eq!(versions[0]["storage"], true);
+    let mut versions = spec["versions"].as_array().unwrap().clone();
+    // Where upstream stores another version than the hub, so do we.
+    versions.sort_by_key(|version| version["name"] != capwasm_api::conversion::HUB);
+    assert_eq!(versions[0]["name"], capwasm_api::conversion::HUB);
     Kind {
         group: spec["group"].as_str().unwrap().to_owned(),
         kind: spec["names"]["kind"].as_str().unwrap().to_owned(),
@@ -55,6 +66,9 @@ fn read(crd: &Value) -> Kind {
 pub fn convert(object: &Value, to: &str) -> Result<Value, String> {
     let object = object.clone();
     match capwasm_api::json::group(&object) {
+        "infrastructure.cluster.x-k8s.io" if capwasm_api::json::kind(&object).starts_with("OpenStack") => {
+            super::openstack::convert(object, to).map_err(|error| error.to_string())
+        }
         "infrastructure.cluster.x-k8s.io" => super::docker::convert(object, to).map_err(|error| error.to_string()),
         "bootstrap.cluster.x-k8s.io" => {
             super::kubeadm_bootstrap::convert(object, to).map_err(|error| error.to_string())

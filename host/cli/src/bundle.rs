@@ -48,7 +48,8 @@ pub async fn print_crds(options: CrdsOptions) -> Result<()> {
 }
 
 /// The providers that come with capwasm; `<name>.wasm` in the provider folder.
-pub const BUNDLED: [&str; 3] = ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane"];
+pub const BUNDLED: [&str; 4] =
+    ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane", crate::openstack::PROVIDER];
 
 /// The provider folder: as given, or `plugins` beside the binary, or beside the binary's folder (as `cargo xtask build`
 /// leaves it).

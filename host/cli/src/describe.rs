@@ -127,13 +127,28 @@ impl Reader<'_> {
         self.get(part("/apiGroup"), part("/kind"), part("/name")).await
     }
 
+    /// The OpenStackServer behind an OpenStackMachine, which has its name; none of other kinds.
+    async fn server(&self, infrastructure: &Value) -> Result<Option<Value>> {
+        if json::kind(infrastructure) != "OpenStackMachine" {
+            return Ok(None);
+        }
+        let gvk = GroupVersionKind::gvk(json::group(infrastructure), "v1alpha1", "OpenStackServer");
+        let resource = ApiResource::from_gvk(&gvk);
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), self.namespace, &resource);
+        let name = json::name(infrastructure);
+        let found = api.get_opt(name).await.with_context(|| format!("unable to read OpenStackServer {name}"))?;
+        found.map(|object| typed(&object, &resource)).transpose()
+    }
+
     /// Machines of one owner, each with its infrastructure and bootstrap configuration.
     async fn machines(&self, machines: &[Value], owner: &str) -> Result<Vec<Node>> {
         let mut nodes = Vec::new();
         for machine in machines.iter().filter(|machine| owned_by(machine, owner)) {
             let mut node = Node::of(machine);
             if let Some(infrastructure) = self.referenced(machine.pointer("/spec/infrastructureRef")).await? {
-                node.children.push(Node::of(&infrastructure).labelled("MachineInfrastructure"));
+                let mut of_machine = Node::of(&infrastructure).labelled("MachineInfrastructure");
+                of_machine.children.extend(self.server(&infrastructure).await?.as_ref().map(Node::of));
+                node.children.push(of_machine);
             }
             if let Some(bootstrap) = self.referenced(machine.pointer("/spec/bootstrap/configRef")).await? {
                 node.children.push(Node::of(&bootstrap).labelled("BootstrapConfig"));

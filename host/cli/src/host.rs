@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use capwasm_providers::{CallMetrics, Conversions, Loader, ProviderFiles, Serving, served, wasm_provider};
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::Remote;
-use capwasm_runtime::{NamedEndpoint, Runtime, RuntimeOptions};
+use capwasm_runtime::{Grants, NamedEndpoint, Runtime, RuntimeOptions};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
@@ -32,6 +32,8 @@ pub struct Options {
     pub aot_dir: Option<PathBuf>,
     /// Named endpoints that bundled providers are granted.
     pub endpoints: Vec<(String, NamedEndpoint)>,
+    /// What bundled providers are granted beside what they want, by name.
+    pub grants: Vec<(String, Grants)>,
     /// Configuration of bundled providers, by name.
     pub configurations: Vec<(String, Value)>,
     /// Whether the core reconcilers run.
@@ -131,7 +133,9 @@ async fn bundled(
             .await
             .with_context(|| format!("unable to load {file}"))?;
         let configuration = options.configurations.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone());
-        let object = wasm_provider::bundled(provider.descriptor(), &file, &options.endpoints, configuration)?;
+        let told =
+            options.grants.iter().find(|(of, _)| of == name).map(|(_, grants)| grants.clone()).unwrap_or_default();
+        let object = wasm_provider::bundled(provider.descriptor(), &file, &options.endpoints, told, configuration)?;
         install::wasm_provider(client, &object).await?;
         names.push(name.to_owned());
     }

@@ -14,6 +14,7 @@ mod host;
 mod kubeconfig;
 mod leadership;
 mod logging;
+mod openstack;
 mod output;
 mod provider;
 mod quickstart;

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::kubeconfig::Connection;
-use crate::{bundle, diagnostics, engine, host, leadership, signals, up};
+use crate::{bundle, diagnostics, engine, host, leadership, openstack, signals, up};
 
 /// Why it ends without being told to.
 const LOST: &str = "the Lease was lost: another host takes over";
@@ -19,6 +19,8 @@ pub struct Options {
     connection: Connection,
     #[command(flatten)]
     engine: engine::Options,
+    #[command(flatten)]
+    openstack: openstack::Options,
     /// Run the core reconcilers. `--core=false` runs providers beside Cluster API's own core.
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
     core: bool,
@@ -56,8 +58,11 @@ pub async fn run(options: Options) -> Result<()> {
     crate::embedded::private_folder(&options.data_dir)?;
     let start = async {
         let engine = engine::start(&options.engine, &options.data_dir).await?;
-        let host_options =
-            host::Options { core: options.core, ..up::host_options(provider_dir, &options.data_dir, &engine) };
+        let host_options = host::Options {
+            core: options.core,
+            grants: vec![options.openstack.grants()],
+            ..up::host_options(provider_dir, &options.data_dir, &engine)
+        };
         anyhow::Ok((host::start(client, &host_options).await?, engine))
     };
     // Controllers run before all providers serve, which may take minutes: the Lease counts from the first.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::engine::{self, Engine};
-use crate::{bundle, diagnostics, embedded, host, signals};
+use crate::{bundle, diagnostics, embedded, host, openstack, signals};
 
 /// Options of `capwasm up`.
 #[derive(Args, Clone, Debug)]
@@ -16,6 +16,8 @@ pub struct Options {
     pub server: embedded::Options,
     #[command(flatten)]
     pub engine: engine::Options,
+    #[command(flatten)]
+    pub openstack: openstack::Options,
     /// Folder with components. Default: `plugins` beside the binary.
     #[arg(long)]
     pub provider_dir: Option<PathBuf>,
@@ -67,6 +69,7 @@ pub async fn start(options: &Options) -> Result<Up> {
     let server = embedded::start(&options.server).await?;
     let host_options = host::Options {
         conversions: Some(server.conversions.clone()),
+        grants: vec![options.openstack.grants()],
         ..host_options(provider_dir, &options.server.data_dir, &engine)
     };
     let host = host::start(server.client.clone(), &host_options).await;
@@ -85,6 +88,7 @@ pub fn host_options(provider_dir: PathBuf, data_dir: &Path, engine: &Engine) -> 
         provider_dir,
         aot_dir: Some(data_dir.join("aot")),
         endpoints: vec![("docker".to_owned(), engine.endpoint())],
+        grants: Vec::new(),
         configurations: vec![("docker-infra".to_owned(), engine.configuration())],
         core: true,
         conversions: None,

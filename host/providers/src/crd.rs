@@ -118,18 +118,29 @@ pub fn decide(wanted: &Value, live: Option<&Value>) -> Step {
     if established { Step::Installed } else { Step::Wait }
 }
 
-/// The CRD with owner, contract labels and digest. Contract labels that the provider wrote are kept; without any, every
-/// served version counts for the newest contract.
+/// The CRD with owner, contract labels and digest. Contract labels that the provider wrote are kept, as far as their versions
+/// are served; without any, every served version counts for the newest contract.
 fn labelled(crd: &Value, provider: &str) -> Value {
     let mut crd = crd.clone();
     let digest = Sha256::digest(crd.get("spec").map(Value::to_string).unwrap_or_default());
     let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let told = CONTRACTS.iter().any(|contract| json::label(&crd, &format!("cluster.x-k8s.io/{contract}")).is_some());
-    let versions = served_versions(&crd).collect::<Vec<_>>().join("_");
+    let key = |contract: &str| format!("cluster.x-k8s.io/{contract}");
+    let told: Vec<(String, String)> =
+        CONTRACTS.iter().filter_map(|of| Some((key(of), json::label(&crd, &key(of))?.to_owned()))).collect();
+    let served: Vec<String> = served_versions(&crd).map(str::to_owned).collect();
     let labels = json::map(&mut crd, &["metadata", "labels"]);
     labels.insert(PROVIDER.into(), provider.into());
-    if !told {
-        labels.insert(format!("cluster.x-k8s.io/{}", CONTRACTS[0]), versions.into());
+    if told.is_empty() {
+        labels.insert(key(CONTRACTS[0]), served.join("_").into());
+    }
+    // Core speaks the version that a label names, so a label must name none that cannot be asked for here.
+    for (key, versions) in told {
+        let spoken: Vec<&str> = versions.split('_').filter(|version| served.iter().any(|s| s == version)).collect();
+        if spoken.is_empty() {
+            labels.remove(&key);
+        } else {
+            labels.insert(key, spoken.join("_").into());
+        }
     }
     json::map(&mut crd, &["metadata", "annotations"]).insert(DIGEST.into(), digest.into());
     crd
@@ -152,8 +163,14 @@ mod tests {
     #[test]
     fn contract_labels_are_added_unless_the_provider_wrote_its_own() {
         assert_eq!(crd()["metadata"]["labels"]["cluster.x-k8s.io/v1beta2"], "v1beta2_v1beta1");
-        let own = labelled(&json!({"metadata": {"labels": {"cluster.x-k8s.io/v1beta1": "v1"}}, "spec": {}}), "p");
-        assert_eq!(own["metadata"]["labels"], json!({"cluster.x-k8s.io/v1beta1": "v1", PROVIDER: "p"}));
+        let (old, new) = ("cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2");
+        let version = |name: &str, storage: bool| json!({"name": name, "served": true, "storage": storage});
+        let told = json!({"metadata": {"labels": {old: "v1beta1", new: "v1beta2"}},
+            "spec": {"versions": [version("v1beta1", true), version("v1beta2", false)]}});
+        let all = labelled(&served(&told, Serving::All), "p");
+        assert_eq!(all["metadata"]["labels"], json!({old: "v1beta1", new: "v1beta2", PROVIDER: "p"}));
+        let stored = labelled(&served(&told, Serving::Stored), "p");
+        assert_eq!(stored["metadata"]["labels"], json!({old: "v1beta1", PROVIDER: "p"}), "v1beta2 is not served there");
     }
 
     fn several() -> Value {

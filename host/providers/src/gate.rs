@@ -15,7 +15,7 @@ pub struct Belongings<'a> {
     pub pool: Option<&'a Value>,
     /// The Cluster that it belongs to.
     pub cluster: Option<&'a Value>,
-    /// Whether an owner reference of the kind that the role asks for is there.
+    /// Whether an owner reference of the kind that the role asks for is there; a controller's object needs none.
     pub owned: bool,
 }
 
@@ -54,7 +54,7 @@ pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Be
             (true, false) => Decision::Deprovision,
         };
     }
-    if !belongings.owned {
+    if !belongings.owned && role != Role::Controller {
         return Decision::Ignore;
     }
     if role == Role::InfrastructureCluster && json::annotation(object, MANAGED_BY).is_some() {
@@ -62,6 +62,11 @@ pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Be
     }
     if paused {
         return Decision::Paused;
+    }
+    let held_or =
+        |decision| if finalizers.first().is_some_and(|own| !holds(own)) { Decision::Finalize } else { decision };
+    if role == Role::Controller {
+        return held_or(Decision::Provision);
     }
     let Some(cluster) = belongings.cluster else {
         return Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there");
@@ -278,6 +283,28 @@ mod tests {
         for (name, role, object, belongings, expected) in rows {
             assert_eq!(decide(role, &[OURS.to_owned()], &object, &belongings), expected, "{name}");
         }
+    }
+
+    /// Nobody has to own it, and a Cluster that is named may not be there; pausing holds it all the same.
+    #[test]
+    fn a_controllers_object_needs_no_owner() {
+        let (ready, paused) = (json!({}), json!({"spec": {"paused": true}}));
+        let of = |cluster| Belongings { cluster, ..Belongings::default() };
+        let rows = [
+            ("nobody's", object(true, false, false), of(None), Decision::Provision),
+            ("of a Cluster that is not provisioned", object(true, false, false), of(Some(&ready)), Decision::Provision),
+            ("the finalizer first", object(false, false, false), of(None), Decision::Finalize),
+            ("paused", object(true, false, true), of(None), Decision::Paused),
+            ("of a paused Cluster", object(true, false, false), of(Some(&paused)), Decision::Paused),
+            ("deleted", object(true, true, false), of(None), Decision::Deprovision),
+            ("deleted while its Cluster is paused", object(true, true, false), of(Some(&paused)), Decision::Paused),
+            ("deleted, and not ours", object(false, true, false), of(None), Decision::Leave),
+        ];
+        for (name, object, belongings, expected) in rows {
+            assert_eq!(decide(Role::Controller, &[OURS.to_owned()], &object, &belongings), expected, "{name}");
+        }
+        let free = object(false, false, false);
+        assert_eq!(decide(Role::Controller, &[], &free, &of(None)), Decision::Provision, "without a finalizer");
     }
 
     #[test]

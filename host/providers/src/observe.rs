@@ -64,6 +64,8 @@ pub async fn observe(view: &View, role: Role, object: &Value) -> Result<Observed
                 observed.pool = owning(view, namespace, reference).await?;
             }
         }
+        // By its label alone: nobody has to own it.
+        Role::Controller => {}
         Role::InfrastructureCluster | Role::ControlPlane | Role::Template => {
             if let Some(owner) = owner(object, "Cluster") {
                 observed.owned = true;
@@ -114,14 +116,14 @@ pub async fn related(
     let Some(cluster) = &observed.cluster else { return Ok(related) };
     related.insert("cluster".to_owned(), vec![cluster.to_string()]);
     let references: &[(&str, &str)] = match role {
-        Role::InfrastructureMachine | Role::InfrastructureMachinePool | Role::ControlPlane => {
+        Role::InfrastructureMachine | Role::InfrastructureMachinePool | Role::ControlPlane | Role::Controller => {
             &[("infrastructure-cluster", "/spec/infrastructureRef")]
         }
         Role::Bootstrap => &[("control-plane", "/spec/controlPlaneRef")],
         Role::InfrastructureCluster | Role::Template => &[],
     };
     for (name, pointer) in references {
-        if let Some(found) = referenced(view, namespace, cluster.pointer(pointer)).await? {
+        if let Some(found) = referenced(view, kinds, namespace, cluster.pointer(pointer)).await? {
             related.insert((*name).to_owned(), vec![found.to_string()]);
         }
     }
@@ -139,12 +141,23 @@ pub async fn related(
     Ok(related)
 }
 
-/// The object behind a `{apiGroup, kind, name}` reference; none when the reference or the object is not there.
-async fn referenced(view: &View, namespace: &str, reference: Option<&Value>) -> Result<Option<Arc<Value>>, CacheError> {
+/// The object behind a `{apiGroup, kind, name}` reference; none when the reference or the object is not there. One of the
+/// provider's own kinds is in the version that it speaks, others in the one that the server prefers.
+async fn referenced(
+    view: &View,
+    kinds: &[KindDescriptor],
+    namespace: &str,
+    reference: Option<&Value>,
+) -> Result<Option<Arc<Value>>, CacheError> {
     let Some(reference) = reference else { return Ok(None) };
     let part = |name: &str| reference.get(name).and_then(Value::as_str);
     let (Some(group), Some(kind), Some(name)) = (part("apiGroup"), part("kind"), part("name")) else { return Ok(None) };
-    match view.kind(group, kind).await {
+    let own = kinds.iter().find(|own| own.group == group && own.kind == kind);
+    let resolved = match own {
+        Some(own) => view.kind_at(&format!("{}/{}", own.group, own.version), kind).await,
+        None => view.kind(group, kind).await,
+    };
+    match resolved {
         Ok(kind) => view.get(&kind, namespace, name).await,
         Err(CacheError::UnknownKind { .. }) => Ok(None),
         Err(error) => Err(error),

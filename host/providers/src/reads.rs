@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use base64::Engine as _;
+use capwasm_api::json;
 use capwasm_reconcile::{CacheError, ClusterId, Kind, Selector, View};
 use capwasm_remote::Remote;
 use capwasm_runtime::{Lookup, ObjectRef, Refusal, Refused, Secrets};
@@ -83,31 +84,52 @@ impl Lookup for Workload {
     }
 }
 
-/// Secrets of the object's namespace, always live.
+/// The Secret with the bootstrap data of the machine or pool, or the one that a controller's object names.
+pub struct DataSecret {
+    /// Its name.
+    pub name: String,
+    /// The type that it has to have.
+    pub of_type: Option<&'static str>,
+}
+
+/// Secrets, always live; without a namespace, of the object's own.
 pub struct NamespaceSecrets {
     /// The pass's reads.
     pub view: View,
     /// The object's namespace.
     pub namespace: String,
-    /// Name of the Secret with the bootstrap data of the machine or pool.
-    pub data_secret: Option<String>,
+    /// Where the bootstrap data is.
+    pub bootstrap_data: Option<DataSecret>,
 }
+
+impl NamespaceSecrets {
+    async fn read(&self, namespace: &str, name: &str, of_type: Option<&str>) -> Opened {
+        let kind = kind_of(&self.view, "v1", "Secret").await?;
+        let secret = self.view.get_live(&kind, namespace, name).await.map_err(refused)?;
+        let secret = secret.ok_or_else(|| Refused::not_found(format!("there is no Secret {namespace}/{name}")))?;
+        let found = json::text(&secret, "/type").unwrap_or_default();
+        if of_type.is_some_and(|wanted| wanted != found) {
+            let message = format!("Secret {namespace}/{name} is of type {found:?}, which is no bootstrap data");
+            return Err(Refused::denied(message));
+        }
+        decode(&secret).map_err(|key| {
+            Refused::invalid("BrokenSecret", format!("Secret {namespace}/{name}: {key:?} is not base64"))
+        })
+    }
+}
+
+/// The decoded `data` of a Secret.
+type Opened = Result<BTreeMap<String, Vec<u8>>, Refused>;
 
 #[async_trait]
 impl Secrets for NamespaceSecrets {
-    async fn open(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
-        let kind = kind_of(&self.view, "v1", "Secret").await?;
-        let secret = self.view.get_live(&kind, &self.namespace, name).await.map_err(refused)?;
-        let secret =
-            secret.ok_or_else(|| Refused::not_found(format!("there is no Secret {}/{name}", self.namespace)))?;
-        decode(&secret).map_err(|key| {
-            Refused::invalid("BrokenSecret", format!("Secret {}/{name}: {key:?} is not base64", self.namespace))
-        })
+    async fn open(&self, namespace: Option<&str>, name: &str) -> Opened {
+        self.read(namespace.unwrap_or(&self.namespace), name, None).await
     }
 
-    async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
-        match &self.data_secret {
-            Some(name) => self.open(name).await,
+    async fn bootstrap_data(&self) -> Opened {
+        match &self.bootstrap_data {
+            Some(DataSecret { name, of_type }) => self.read(&self.namespace, name, *of_type).await,
             None => Err(Refused::not_found("there is no bootstrap data yet")),
         }
     }

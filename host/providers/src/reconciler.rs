@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use capwasm_api::descriptor::{ExclusiveBy, KindDescriptor, Role};
 use capwasm_api::json;
+use capwasm_api::names::SECRET_TYPE;
 use capwasm_reconcile::{ErrorKind, Pass, Plan, ReconcileError, Reconciler, Results};
 use capwasm_remote::Remote;
 use capwasm_runtime::{Call, Capabilities, Facts, Function, Refusal, Refused, Reply};
@@ -14,7 +15,7 @@ use serde_json::Value;
 use crate::gate::{self, Decision};
 use crate::generation::Generation;
 use crate::observe::{self, Observed};
-use crate::reads::{Management, NamespaceSecrets, Workload};
+use crate::reads::{DataSecret, Management, NamespaceSecrets, Workload};
 use crate::write_back::{self, Contract, WriteBack};
 
 /// Reconciles one kind by calling a generation of its provider.
@@ -38,7 +39,7 @@ impl ProviderReconciler {
         let namespace = pass.key.namespace.clone();
         let kinds = &self.generation.provider.descriptor().kinds;
         let related = observe::related(pass.view, kinds, self.kind.role, &namespace, observed).await?;
-        let data_secret = observed.belongings().data_secret().map(str::to_owned);
+        let bootstrap_data = self.bootstrap_data(&pass.object, observed);
         let uid = json::uid(&pass.object);
         let now_ms = u64::try_from(pass.now.as_millisecond()).unwrap_or_default();
         let workload = Arc::new(Workload {
@@ -62,7 +63,7 @@ impl ProviderReconciler {
                 workload: workload.clone(),
                 certificates: workload.clone(),
                 etcd: workload,
-                secrets: Arc::new(NamespaceSecrets { view: pass.view.clone(), namespace, data_secret }),
+                secrets: Arc::new(NamespaceSecrets { view: pass.view.clone(), namespace, bootstrap_data }),
                 http: self.generation.http.clone(),
             },
             grants: self.generation.grants.clone(),
@@ -77,6 +78,17 @@ impl ProviderReconciler {
             }
             Err(error) => write_back::failed(&at, error.failure.reason(), &error.to_string()),
         })
+    }
+
+    /// The Secret that `secrets.bootstrap-data` opens.
+    fn bootstrap_data(&self, object: &Value, observed: &Observed) -> Option<DataSecret> {
+        let belongings = observed.belongings();
+        // What a Machine names, core found there; what any object may name has to be meant for it.
+        let (named, of_type) = match &self.kind.bootstrap_data {
+            Some(path) => (json::text(object, &format!("/{}", path.replace('.', "/"))), Some(SECRET_TYPE)),
+            None => (belongings.data_secret(), None),
+        };
+        named.map(|name| DataSecret { name: name.to_owned(), of_type })
     }
 
     fn write_back<'a>(&'a self, pass: &'a Pass<'_>, observed: &'a Observed) -> WriteBack<'a> {
@@ -145,6 +157,8 @@ fn function(role: Role, deleting: bool) -> Function {
         (Role::Bootstrap, true) => Function::BootstrapRelease,
         (Role::ControlPlane, false) => Function::ControlPlaneReconcile,
         (Role::ControlPlane, true) => Function::ControlPlaneDelete,
+        (Role::Controller, false) => Function::ControllerReconcile,
+        (Role::Controller, true) => Function::ControllerDelete,
     }
 }
 

@@ -47,11 +47,12 @@ pub fn crd() -> Result<Value, serde_json::Error> {
 }
 
 /// The WasmProvider of a bundled provider: it is granted what it wants, with the named endpoints that the host was
-/// started with.
+/// started with; and what no provider wants by itself (origins, namespaces, TLS without verification) as `told`.
 pub fn bundled(
     descriptor: &Descriptor,
     file: &str,
     endpoints: &[(String, NamedEndpoint)],
+    told: Grants,
     configuration: Option<Value>,
 ) -> Result<Value, serde_json::Error> {
     let wants = &descriptor.wants;
@@ -64,7 +65,7 @@ pub fn bundled(
         secrets: wants.secrets.clone(),
         pki: wants.pki,
         etcd: wants.etcd,
-        ..Grants::default()
+        ..told
     };
     let mut groups: Vec<String> = descriptor.kinds.iter().map(|kind| kind.group.clone()).collect();
     groups.sort();
@@ -114,6 +115,7 @@ mod tests {
                 own: vec![],
                 may_wait: vec![],
                 exclusive_by: capwasm_api::descriptor::ExclusiveBy::Object,
+                bootstrap_data: None,
                 crd: json!({}),
             }],
             wants: Wants {
@@ -130,10 +132,22 @@ mod tests {
         let docker = NamedEndpoint::unix("/run/docker.sock");
         let other = NamedEndpoint::unix("/run/other.sock");
         let endpoints = [("docker".to_owned(), docker), ("unwanted".to_owned(), other)];
-        let object = bundled(&descriptor(), "p.wasm", &endpoints, None).unwrap();
+        let object = bundled(&descriptor(), "p.wasm", &endpoints, Grants::default(), None).unwrap();
         let spec: Spec = serde_json::from_value(object["spec"].clone()).unwrap();
         assert_eq!(missing_grants(&descriptor(), &spec), Vec::<String>::new());
         assert_eq!(spec.grants.endpoints.keys().collect::<Vec<_>>(), ["docker"]);
+        assert_eq!((spec.grants.origins, spec.grants.insecure_tls), (Vec::new(), false), "nobody told");
+        let told = Grants {
+            origins: vec!["https://cloud.example:5000".parse().unwrap()],
+            insecure_tls: true,
+            secrets: vec!["*".into()],
+            ..Grants::default()
+        };
+        let object = bundled(&descriptor(), "p.wasm", &endpoints, told.clone(), None).unwrap();
+        let spec: Spec = serde_json::from_value(object["spec"].clone()).unwrap();
+        assert_eq!((spec.grants.origins, spec.grants.insecure_tls), (told.origins, true));
+        assert_eq!(spec.grants.secrets, Vec::<String>::new(), "what it does not want, it does not get");
+        assert_eq!(object["spec"]["grants"]["insecureTLS"], true);
     }
 
     #[test]

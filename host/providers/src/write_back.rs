@@ -90,6 +90,7 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
             let mut without = desired.clone();
             keep_latched(at, &mut without);
             write_answer(at, &mut desired, answer, &mut plan.operations);
+            complete(at, &mut without);
             plan.fallback = (!plan.operations.is_empty()).then_some(without);
             plan.verdict = Verdict::Done;
         }
@@ -97,6 +98,10 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
         Err(problem) => {
             ready(at, &mut desired, Some(false), &problem.reason, &problem.message, Some(problem.fault));
             plan.verdict = verdict(problem);
+            if problem.fault == Fault::Waiting {
+                // What nothing announces: the provider knows when it is worth a look.
+                plan.wake_after = plan.wake_after.into_iter().chain(problem.retry_after).min();
+            }
         }
     }
     if let Some((key, refused)) = refused {
@@ -106,6 +111,7 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
     }
     keep_latched(at, &mut desired);
     count_own_change(at, &mut desired);
+    complete(at, &mut desired);
     // Whoever asks to be called once it is written does not want it written later; with operations, these are waited for.
     plan.status_may_wait = (!plan.wake_when_applied || !plan.operations.is_empty()) && may_wait(at, &desired);
     plan.desired = Some(desired);
@@ -116,6 +122,7 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
 pub fn failed(at: &WriteBack<'_>, reason: &str, message: &str) -> Plan {
     let mut desired = resumed(at);
     set_condition(at, &mut desired, ready_condition(at.kind.role), None, reason, message, Some(Fault::Transient));
+    complete(at, &mut desired);
     Plan { desired: Some(desired), verdict: Verdict::retry(reason, message), ..Plan::default() }
 }
 
@@ -125,6 +132,7 @@ pub fn waiting(at: &WriteBack<'_>, reason: &str, message: &str) -> Plan {
     if !json::flag(at.object, &format!("/{}", provisioned_path(at).join("/"))).unwrap_or_default() {
         ready(at, &mut desired, Some(false), reason, message, Some(Fault::Waiting));
     }
+    complete(at, &mut desired);
     let status_may_wait = may_wait(at, &desired);
     Plan { desired: Some(desired), verdict: Verdict::Waiting, status_may_wait, ..Plan::default() }
 }
@@ -133,6 +141,7 @@ pub fn waiting(at: &WriteBack<'_>, reason: &str, message: &str) -> Plan {
 pub fn paused(at: &WriteBack<'_>) -> Plan {
     let mut desired = at.object.clone();
     set_condition(at, &mut desired, "Paused", Some(true), "Paused", "", None);
+    complete(at, &mut desired);
     Plan { desired: Some(desired), verdict: Verdict::Waiting, ..Plan::default() }
 }
 
@@ -173,6 +182,14 @@ fn keep_latched(at: &WriteBack<'_>, desired: &mut Value) {
     }
 }
 
+/// Adds the flags without which the API server takes no status at all. Whoever sets them says more than this.
+fn complete(at: &WriteBack<'_>, desired: &mut Value) {
+    let Some(status) = desired.get_mut("status").and_then(Value::as_object_mut) else { return };
+    for flag in schema::required_flags(&at.kind.crd, &at.kind.version) {
+        status.entry(flag).or_insert(Value::Bool(false));
+    }
+}
+
 /// What is set once and never taken back. A v1beta1 control plane's `ready` comes and goes.
 fn latches(at: &WriteBack<'_>) -> &'static [&'static [&'static str]] {
     const HOST: &[&str] = &["spec", "controlPlaneEndpoint", "host"];
@@ -184,16 +201,16 @@ fn latches(at: &WriteBack<'_>) -> &'static [&'static [&'static str]] {
     const CREATED: &[&str] = &["status", "initialization", "dataSecretCreated"];
     const INITIALIZED: &[&str] = &["status", "initialization", "controlPlaneInitialized"];
     match (at.kind.role, at.contract) {
-        (Role::InfrastructureCluster, Contract::V1Beta1) => &[HOST, PORT, READY],
+        (Role::InfrastructureCluster, Contract::V1Beta1) => &[HOST, PORT, READY, PROVISIONED],
         (Role::InfrastructureCluster, Contract::V1Beta2) => &[HOST, PORT, PROVISIONED],
-        (Role::InfrastructureMachine, Contract::V1Beta1) => &[PROVIDER_ID, READY],
+        (Role::InfrastructureMachine, Contract::V1Beta1) => &[PROVIDER_ID, READY, PROVISIONED],
         (Role::InfrastructureMachine, Contract::V1Beta2) => &[PROVIDER_ID, PROVISIONED],
         (Role::InfrastructureMachinePool, _) => &[READY, PROVISIONED],
         (Role::Bootstrap, Contract::V1Beta1) => &[DATA, READY],
         (Role::Bootstrap, Contract::V1Beta2) => &[DATA, CREATED],
         (Role::ControlPlane, Contract::V1Beta1) => &[HOST, PORT, &["status", "initialized"]],
         (Role::ControlPlane, Contract::V1Beta2) => &[HOST, PORT, INITIALIZED],
-        (Role::Template, _) => &[],
+        (Role::Controller | Role::Template, _) => &[],
     }
 }
 
@@ -317,6 +334,7 @@ fn write_answer(at: &WriteBack<'_>, desired: &mut Value, answer: &Answer, operat
             }
             observed_generation(at, desired);
         }
+        Answer::Reconciled => ready(at, desired, Some(true), "Ready", "", None),
         Answer::Gone(_) => {}
     }
 }
@@ -362,6 +380,11 @@ fn provisioned_path(at: &WriteBack<'_>) -> &'static [&'static str] {
 fn latch_provisioned(at: &WriteBack<'_>, desired: &mut Value, provisioned: bool) {
     if provisioned {
         json::set(desired, provisioned_path(at), true);
+        // Some kinds of the older contract have the newer one's word as well, so that either core reads them.
+        let both = ["status", "initialization", "provisioned"];
+        if at.contract == Contract::V1Beta1 && schema::names(&at.kind.crd, &at.kind.version, &both.join(".")) {
+            json::set(desired, &both, true);
+        }
         ready(at, desired, Some(true), "Ready", "", None);
     } else {
         // The words that core has for an object that has no conditions yet: no news to be copied.
@@ -422,6 +445,10 @@ fn set_condition(
     message: &str,
     fault: Option<Fault>,
 ) {
+    // A kind of a controller may have no conditions: a template that only reports its capacity, say.
+    if at.kind.role == Role::Controller && !schema::declares(&at.kind.crd, &at.kind.version, "status.conditions") {
+        return;
+    }
     let reason = if reason.is_empty() { "Unspecified" } else { reason };
     let status = match status {
         Some(true) => Status::True,
@@ -429,7 +456,7 @@ fn set_condition(
         None => Status::Unknown,
     };
     conditions::set(desired, &Condition::new(name, status, reason).message(message), at.now);
-    if at.contract == Contract::V1Beta1
+    if has_severity(at)
         && let Some(entry) = desired
             .pointer_mut("/status/conditions")
             .and_then(Value::as_array_mut)
@@ -442,10 +469,17 @@ fn set_condition(
                 entry.remove("message");
                 entry.remove("severity");
             }
-        } else {
+        } else if status == Status::False {
             entry["severity"] = severity(fault).into();
+        } else if let Some(entry) = entry.as_object_mut() {
+            entry.remove("severity");
         }
     }
+}
+
+/// Whether conditions are those of v1beta1: by contract, or, of a kind that is in no contract, by its schema.
+fn has_severity(at: &WriteBack<'_>) -> bool {
+    at.contract == Contract::V1Beta1 || schema::names(&at.kind.crd, &at.kind.version, "status.conditions[].severity")
 }
 
 /// v1beta1's severity of a fault.
@@ -485,7 +519,19 @@ fn operations(at: &WriteBack<'_>, outcome: &Outcome, into: &mut Vec<Operation>) 
         name: target.name.clone(),
     };
     for wanted in &outcome.operations {
+        let mut status = None;
         let (place, action) = match wanted {
+            Wanted::Patch { place, target, merge, .. } => {
+                let (first, second) = patches(merge);
+                let patch = |(merge, subresource)| Action::Patch {
+                    target: target_of(target),
+                    merge,
+                    resource_version: None,
+                    subresource,
+                };
+                status = second.map(patch);
+                (*place, patch(first))
+            }
             Wanted::Create { place, object, .. } => (*place, Action::Create(with_namespace(object, *place, namespace))),
             Wanted::Apply { place, object, .. } => (
                 *place,
@@ -493,15 +539,6 @@ fn operations(at: &WriteBack<'_>, outcome: &Outcome, into: &mut Vec<Operation>) 
                     object: with_namespace(object, *place, namespace),
                     manager: "capwasm".into(),
                     force: true,
-                },
-            ),
-            Wanted::Patch { place, target, merge, .. } => (
-                *place,
-                Action::Patch {
-                    target: target_of(target),
-                    merge: merge.clone(),
-                    resource_version: None,
-                    subresource: None,
                 },
             ),
             Wanted::SetConditionOf { target, condition, .. } => (
@@ -530,9 +567,33 @@ fn operations(at: &WriteBack<'_>, outcome: &Outcome, into: &mut Vec<Operation>) 
                 ),
             ));
         };
+        let second = status.map(|action| Operation { key: wanted.key().to_owned(), place: place.clone(), action });
         into.push(Operation { key: wanted.key().to_owned(), place, action });
+        into.extend(second);
     }
     None
+}
+
+/// A merge patch and the subresource that it is for.
+type PartialPatch = (Value, Option<&'static str>);
+
+/// A patch as API servers take it: the status by its subresource, after the rest if there is any. A resource version holds for
+/// the first of two, whose write changes it.
+fn patches(merge: &Value) -> (PartialPatch, Option<PartialPatch>) {
+    let Some(status) = merge.get("status") else { return ((merge.clone(), None), None) };
+    let mut rest = merge.clone();
+    if let Some(rest) = rest.as_object_mut() {
+        rest.remove("status");
+    }
+    let says_more = |(key, value): (&String, &Value)| match key.as_str() {
+        "apiVersion" | "kind" => false,
+        "metadata" => value.as_object().is_none_or(|metadata| metadata.keys().any(|key| key != "resourceVersion")),
+        _ => true,
+    };
+    if rest.as_object().is_some_and(|rest| rest.iter().any(says_more)) {
+        return ((rest, None), Some((json!({"status": status}), Some("status"))));
+    }
+    ((merge.clone(), Some("status")), None)
 }
 
 /// An object for the management cluster without a namespace stands in the reconciled object's.

@@ -65,6 +65,8 @@ pub enum Answer {
     Bootstrap(Option<BootstrapData>),
     /// Of `control-plane.reconcile`.
     ControlPlane(ControlPlane),
+    /// Of `controller.reconcile`: it is as it should be.
+    Reconciled,
     /// Of every deletion: true when nothing is left.
     Gone(bool),
 }
@@ -182,7 +184,7 @@ impl Answer {
             Answer::Pool { provider_ids, .. } => provider_ids.iter().map(String::len).sum::<usize>(),
             Answer::Bootstrap(data) => data.as_ref().map_or(0, |d| d.format.len() + d.value.len()),
             Answer::ControlPlane(state) => endpoint(&state.endpoint) + text(&state.version) + state.selector.len(),
-            Answer::Gone(_) => 0,
+            Answer::Reconciled | Answer::Gone(_) => 0,
         }
     }
 }
@@ -249,6 +251,12 @@ impl From<exports::control_plane::State> for Answer {
             up_to_date: state.up_to_date,
             selector: state.selector,
         })
+    }
+}
+
+impl From<()> for Answer {
+    fn from((): ()) -> Self {
+        Answer::Reconciled
     }
 }
 

@@ -35,6 +35,10 @@ pub enum Function {
     ControlPlaneReconcile,
     /// `control-plane.delete`
     ControlPlaneDelete,
+    /// `controller.reconcile`
+    ControllerReconcile,
+    /// `controller.delete`
+    ControllerDelete,
 }
 
 impl Function {
@@ -46,6 +50,7 @@ impl Function {
             Function::PoolProvision | Function::PoolDeprovision => Role::InfrastructureMachinePool,
             Function::BootstrapGenerate | Function::BootstrapRelease => Role::Bootstrap,
             Function::ControlPlaneReconcile | Function::ControlPlaneDelete => Role::ControlPlane,
+            Function::ControllerReconcile | Function::ControllerDelete => Role::Controller,
         }
     }
 
@@ -62,6 +67,8 @@ impl Function {
             Function::BootstrapRelease => "bootstrap.release",
             Function::ControlPlaneReconcile => "control-plane.reconcile",
             Function::ControlPlaneDelete => "control-plane.delete",
+            Function::ControllerReconcile => "controller.reconcile",
+            Function::ControllerDelete => "controller.delete",
         }
     }
 }
@@ -117,7 +124,7 @@ pub struct Capabilities {
     pub certificates: Arc<dyn ServingCertificates>,
     /// The workload cluster's etcd.
     pub etcd: Arc<dyn Etcd>,
-    /// Secrets of the object's namespace.
+    /// Secrets of the object's namespace, and of others.
     pub secrets: Arc<dyn Secrets>,
     /// HTTP to the granted origins and endpoints. One per loaded provider: it holds the connection pools.
     pub http: Arc<HttpClient>,
@@ -153,12 +160,12 @@ pub trait Lookup: Send + Sync {
     ) -> Result<Vec<String>, Refused>;
 }
 
-/// Secrets of the object's namespace, read live.
+/// Secrets, read live.
 #[async_trait]
 pub trait Secrets: Send + Sync {
-    /// The decoded `data` of a Secret.
-    async fn open(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused>;
-    /// The bootstrap data of the machine at hand; `not-found` until it is made.
+    /// The decoded `data` of a Secret; without a namespace, of the object's own.
+    async fn open(&self, namespace: Option<&str>, name: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused>;
+    /// The bootstrap data of the machine at hand, or what a controller's object names as such; `not-found` until it is made.
     async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused>;
 }
 
@@ -221,7 +228,7 @@ impl Lookup for Nothing {
 
 #[async_trait]
 impl Secrets for Nothing {
-    async fn open(&self, _: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
+    async fn open(&self, _: Option<&str>, _: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
         nothing()
     }
 

@@ -23,6 +23,9 @@ pub struct Grants {
     pub endpoints: BTreeMap<String, NamedEndpoint>,
     /// HTTP origins; see [`Origin`] for their forms.
     pub origins: Vec<Origin>,
+    /// TLS to origins without verifying who serves it, for requests that ask for it. Nothing wants this: it is never missing.
+    #[serde(rename = "insecureTLS")]
+    pub insecure_tls: bool,
     /// Kinds of the management cluster that it reads.
     pub reads: Vec<KindPattern>,
     /// Kinds of the management cluster that it creates, patches or deletes.
@@ -31,7 +34,7 @@ pub struct Grants {
     pub workload_reads: Vec<KindPattern>,
     /// Kinds of the workload cluster that it creates, patches or deletes.
     pub workload_writes: Vec<KindPattern>,
-    /// Secrets of the object's namespace, by name; `*` matches any part.
+    /// Secrets of the object's namespace, and of [`Grants::namespaces`], by name; `*` matches any part.
     pub secrets: Vec<String>,
     /// Keys and certificates.
     pub pki: bool,

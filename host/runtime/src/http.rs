@@ -5,12 +5,13 @@
 //! in the connector, for every connection.
 
 mod connector;
+mod recent;
 mod tls;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header, uri};
 use bytes::{Bytes, BytesMut};
@@ -21,6 +22,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
 
 use self::connector::{ConnectError, Connector, Route};
+use self::recent::{Key, Recent};
 pub(crate) use self::tls::Trust;
 use crate::grants::{EndpointRefusal, GrantError, Grants, NamedEndpoint, Origin, Target};
 use crate::limits::Limits;
@@ -34,6 +36,9 @@ pub struct HttpClient {
     origins: Arc<Vec<Origin>>,
     /// Of origins, by what the guest trusts besides the system; the latest last.
     pools: Mutex<VecDeque<(Trust, Pool)>>,
+    /// Of this generation alone: what it was granted, it was granted when these were got.
+    recent: Recent,
+    insecure_tls: bool,
     response_bytes: u64,
     timeout: Duration,
 }
@@ -87,6 +92,8 @@ impl HttpClient {
             endpoints: grants.endpoints.iter().map(endpoint).collect::<Result<_, GrantError>>()?,
             origins: Arc::new(grants.origins.clone()),
             pools: Mutex::default(),
+            recent: Recent::default(),
+            insecure_tls: grants.insecure_tls,
             response_bytes: limits.response_bytes,
             timeout: limits.wall_time(),
         })
@@ -98,9 +105,46 @@ impl HttpClient {
             endpoints: BTreeMap::new(),
             origins: Arc::default(),
             pools: Mutex::default(),
+            recent: Recent::default(),
+            insecure_tls: false,
             response_bytes: 0,
             timeout: Duration::ZERO,
         }
+    }
+
+    /// Whether TLS may go unverified.
+    pub(crate) fn may_be_insecure(&self) -> Result<(), Refused> {
+        if self.insecure_tls {
+            return Ok(());
+        }
+        Err(Refused::denied(
+            "TLS without verification is not granted; trust the server's CA, or set spec.grants.insecureTLS",
+        ))
+    }
+
+    /// An earlier answer to the same request that is not older than `max_age`.
+    pub(crate) fn recent(&self, request: &HttpRequest, trust: &Trust, max_age: Duration) -> Option<HttpResponse> {
+        self.recent.get(&Key::of(request, trust), Instant::now(), max_age)
+    }
+
+    /// As [`HttpClient::send`], and keeps the answer. Of several that ask the same at once one sends, and its answer does for
+    /// the others; what is not kept, a refusal say, each asks for itself, one after another.
+    pub(crate) async fn send_and_keep(
+        &self,
+        request: HttpRequest,
+        trust: &Trust,
+        max_age: Duration,
+    ) -> Result<HttpResponse, Refused> {
+        let key = Key::of(&request, trust);
+        let _turn = self.recent.turn(key).await;
+        if let Some(answer) = self.recent.get(&key, Instant::now(), max_age) {
+            return Ok(answer);
+        }
+        // As old as the moment when it was asked for: that it took long does not make it younger.
+        let asked = Instant::now();
+        let answer = self.send(request, trust).await?;
+        self.recent.put(key, asked, &answer);
+        Ok(answer)
     }
 
     /// Whether a URL leads to an endpoint that has a time limit of its own.
@@ -166,7 +210,7 @@ impl HttpClient {
         if !self.origins.iter().any(|origin| origin.matches(tls, &host, port)) {
             let scheme = if tls { "https" } else { "http" };
             return Err(Refused::denied(format!(
-                "{scheme}://{}:{port} is not granted; add it to spec.grants.origins",
+                "{scheme}://{}:{port} is not granted; add it to spec.grants.origins of the WasmProvider",
                 authority.host()
             )));
         }

@@ -10,7 +10,7 @@ use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre};
 
 use crate::bindings::exports::{
-    bootstrap, control_plane, conversion, descriptor, infrastructure_cluster, infrastructure_machine,
+    bootstrap, control_plane, controller, conversion, descriptor, infrastructure_cluster, infrastructure_machine,
     infrastructure_machine_pool,
 };
 use crate::call::{Call, Capabilities, Facts, Function};
@@ -283,6 +283,7 @@ fn exports(component: &Component, pre: &InstancePre<State>, engine: &Engine) -> 
             .map_err(contract)?,
         bootstrap: role("bootstrap").map(bootstrap::GuestIndices::new).transpose().map_err(contract)?,
         control_plane: role("control-plane").map(control_plane::GuestIndices::new).transpose().map_err(contract)?,
+        controller: role("controller").map(controller::GuestIndices::new).transpose().map_err(contract)?,
         conversion: role("conversion").map(conversion::GuestIndices::new).transpose().map_err(contract)?,
     })
 }

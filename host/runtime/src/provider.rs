@@ -16,8 +16,8 @@ use wasmtime::{Store, UpdateDeadline};
 pub use self::conversion::ConversionError;
 use crate::answer::{Answer, CallStats, Problem, Reply};
 use crate::bindings::exports::{
-    bootstrap, control_plane, conversion as convert, descriptor, infrastructure_cluster, infrastructure_machine,
-    infrastructure_machine_pool,
+    bootstrap, control_plane, controller, conversion as convert, descriptor, infrastructure_cluster,
+    infrastructure_machine, infrastructure_machine_pool,
 };
 use crate::bindings::types;
 use crate::call::{Call, Function};
@@ -62,6 +62,7 @@ pub(crate) struct Exports {
     pub(crate) pool: Option<infrastructure_machine_pool::GuestIndices>,
     pub(crate) bootstrap: Option<bootstrap::GuestIndices>,
     pub(crate) control_plane: Option<control_plane::GuestIndices>,
+    pub(crate) controller: Option<controller::GuestIndices>,
     pub(crate) conversion: Option<convert::GuestIndices>,
 }
 
@@ -73,6 +74,7 @@ impl Exports {
             (self.pool.is_some(), Role::InfrastructureMachinePool),
             (self.bootstrap.is_some(), Role::Bootstrap),
             (self.control_plane.is_some(), Role::ControlPlane),
+            (self.controller.is_some(), Role::Controller),
         ];
         roles.into_iter().filter_map(|(exported, role)| exported.then_some(role)).collect()
     }
@@ -297,6 +299,7 @@ impl Exports {
         self.bootstrap.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         self.conversion.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         self.control_plane.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
+        self.controller.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         Ok(())
     }
 
@@ -355,6 +358,14 @@ impl Exports {
             }
             Function::ControlPlaneDelete => {
                 let guest = self.control_plane.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                gone(guest.call_delete(&mut store, object).await?)
+            }
+            Function::ControllerReconcile => {
+                let guest = self.controller.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
+                answer(guest.call_reconcile(&mut store, object).await?)
+            }
+            Function::ControllerDelete => {
+                let guest = self.controller.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
                 gone(guest.call_delete(&mut store, object).await?)
             }
         })

@@ -98,7 +98,7 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     })?;
     secrets::add_to_linker(&mut linker, |state: &mut State| secrets::SecretsView {
         source: &*state.capabilities.secrets,
-        grants: &state.grants,
+        scope: &state.scope,
         table: &mut state.table,
     })?;
     http::add_to_linker(&mut linker, |state: &mut State| http::HttpView {

@@ -10,7 +10,7 @@ use capwasm_runtime::{Limits, Runtime, RuntimeOptions};
 #[tokio::test]
 async fn the_bundled_providers_load() {
     let runtime = Runtime::new(RuntimeOptions { max_in_flight: 2, ..RuntimeOptions::default() }).unwrap();
-    for name in ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane"] {
+    for name in ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane", "openstack-infra"] {
         let bytes = std::fs::read(guests::plugin(name)).unwrap();
         let provider = match runtime.load(&bytes, Limits::default()).await {
             Ok(provider) => provider,

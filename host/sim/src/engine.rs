@@ -3,7 +3,7 @@
 //! An exec's file changes and its result become durable together when it ends. So an engine that was killed meanwhile comes
 //! back with the container as it was before the exec, and runs it again: to the outside it ran once.
 
-mod address;
+pub(crate) mod address;
 mod containers;
 mod documents;
 mod execs;

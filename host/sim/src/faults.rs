@@ -151,7 +151,7 @@ impl TryFrom<String> for NodeFault {
     }
 }
 
-/// Calls of the engine's API that go wrong.
+/// Calls of the engine's API that go wrong, or of the simulated OpenStack's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallFault {
@@ -161,7 +161,8 @@ pub struct CallFault {
     /// Path without the version; `*` stands for any text, empty for any path.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// Status code of the answer; 0: the connection is closed without one.
+    /// Status code of the answer; 0: the connection is closed without one. 200, in the simulated OpenStack: nothing goes wrong
+    /// but the delay.
     pub status: u16,
     /// Message of the answer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -172,6 +173,12 @@ pub struct CallFault {
     /// Whether the call takes effect before it goes wrong, as when only its answer is lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub takes_effect: bool,
+    /// How many matching calls go well before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u32>,
+    /// Seconds that the answer says to wait until the next try; only the simulated OpenStack says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
     /// How many calls; without it all, for as long as the fault lasts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
@@ -195,6 +202,8 @@ impl CallFault {
             message: String::new(),
             delay_ms: 0,
             takes_effect: false,
+            after: None,
+            retry_after: None,
             count: None,
             share: None,
         }
@@ -207,7 +216,7 @@ impl CallFault {
 }
 
 /// Whether a text fits a pattern in which `*` stands for any text.
-fn fits(pattern: &str, text: &str) -> bool {
+pub(crate) fn fits(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((start, rest)) => {

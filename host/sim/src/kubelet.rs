@@ -99,12 +99,14 @@ impl Registration {
             labels: Vec::new(),
             taints: Vec::new(),
         };
+        let mut external = false;
         for flag in flags.split(" --").map(|flag| flag.trim_start_matches("--")) {
             let Some((name, value)) = flag.split_once('=') else { continue };
             match name {
                 "hostname-override" => found.name = value.to_owned(),
                 "container-runtime-endpoint" => found.cri_socket = value.to_owned(),
                 "provider-id" => found.provider_id = value.to_owned(),
+                "cloud-provider" => external = value == "external",
                 "node-ip" => found.address = value.split(',').next().unwrap_or_default().to_owned(),
                 "node-labels" => found.labels.extend(value.split(',').filter_map(|label| {
                     let (key, value) = label.split_once('=').unwrap_or((label, ""));
@@ -113,6 +115,11 @@ impl Registration {
                 "register-with-taints" => found.taints.extend(value.split(',').filter_map(parse_taint)),
                 _ => {}
             }
+        }
+        if external && found.provider_id.is_empty() {
+            // No controller manager of the cloud runs: the node says itself what that would find out.
+            let text = node.files().read_text(paths::PROVIDER_ID).unwrap_or_default();
+            found.provider_id = text.trim().to_owned();
         }
         Some(found)
     }

@@ -25,6 +25,7 @@ pub mod kubeadm;
 mod kubectl;
 mod kubelet;
 mod node;
+pub mod openstack;
 pub mod port_forward;
 mod rest;
 pub mod shell;

@@ -47,8 +47,16 @@ impl Kind {
             own: Vec::new(),
             may_wait: Vec::new(),
             exclusive_by: ExclusiveBy::Object,
+            bootstrap_data: None,
             crd,
         })
+    }
+
+    /// The API version in which objects are handed to the provider; the CRD's first without this.
+    #[must_use]
+    pub fn version(mut self, version: &str) -> Kind {
+        self.0.version = version.to_owned();
+        self
     }
 
     /// A finalizer; the first is the provider's own, others are taken over from earlier owners.
@@ -77,6 +85,14 @@ impl Kind {
     #[must_use]
     pub fn exclusive_by_cluster(mut self) -> Kind {
         self.0.exclusive_by = ExclusiveBy::Cluster;
+        self
+    }
+
+    /// Of a controller's kind: the path of the name of the bootstrap data's Secret, `spec.userDataRef.name`, so that
+    /// [`Host::bootstrap_data`](crate::Host::bootstrap_data) reads it.
+    #[must_use]
+    pub fn bootstrap_data(mut self, path: &str) -> Kind {
+        self.0.bootstrap_data = Some(path.to_owned());
         self
     }
 }

@@ -52,6 +52,11 @@ pub struct HttpRequest {
     pub deadline: Option<Duration>,
     /// A CA (PEM) to trust besides the system's.
     pub trust: Option<String>,
+    /// Do not verify who serves TLS; `denied` unless `insecureTLS` is granted.
+    pub insecure: bool,
+    /// A 2xx answer to the very same request that is not older will do: for what costs the other side and seldom changes, such
+    /// as a token. The host keeps it in memory, and may forget it. Zero asks anew in any case, and keeps that answer.
+    pub max_age: Option<Duration>,
 }
 
 impl HttpRequest {
@@ -85,6 +90,20 @@ impl HttpRequest {
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> HttpRequest {
         self.deadline = Some(deadline);
+        self
+    }
+
+    /// Trusting a CA (PEM) besides the system's.
+    #[must_use]
+    pub fn trust(mut self, pem: impl Into<String>) -> HttpRequest {
+        self.trust = Some(pem.into());
+        self
+    }
+
+    /// Satisfied with an earlier answer that is not older than this; see [`HttpRequest::max_age`].
+    #[must_use]
+    pub fn max_age(mut self, age: Duration) -> HttpRequest {
+        self.max_age = Some(age);
         self
     }
 }
@@ -236,7 +255,9 @@ pub trait Host {
             _ => Ok(found),
         }
     }
-    /// The same of the machine's bootstrap data (`value`, `format`).
+    /// The same of a Secret in another namespace; `denied` unless both its name and that namespace are granted.
+    fn secret_in(&self, namespace: &str, name: &str, key: &str) -> Result<Vec<u8>, Refused>;
+    /// The same of the machine's bootstrap data (`value`, `format`), or of what a controller's kind names as such.
     fn bootstrap_data(&self, key: &str) -> Result<Vec<u8>, Refused>;
 
     /// Sends one request. An effect inside the call: it must be idempotent.

@@ -96,7 +96,7 @@ pub use outcome::{Condition, Event, Operation, Outcome, Place};
 pub use problem::{Fault, Problem};
 pub use provider::{
     Address, AddressKind, Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer,
-    Conversion, Endpoint, FailureDomain, Format, InfrastructureCluster, InfrastructureMachine,
+    Controller, Conversion, Endpoint, FailureDomain, Format, InfrastructureCluster, InfrastructureMachine,
     InfrastructureMachinePool, MachineAnswer, PoolAnswer, Provider,
 };
 pub use refused::{Optional, Refusal, Refused};

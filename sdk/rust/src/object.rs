@@ -10,6 +10,11 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// `kind`.
+pub fn kind(object: &Value) -> &str {
+    text(object, "/kind")
+}
+
 /// `metadata.name`.
 pub fn name(object: &Value) -> &str {
     text(object, "/metadata/name")

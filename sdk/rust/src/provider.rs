@@ -212,6 +212,15 @@ pub trait ControlPlane {
     fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
 }
 
+/// Any kind of the provider's own that is none of the others. A provider with several such kinds tells them apart by
+/// [`object::kind`](crate::object::kind).
+pub trait Controller {
+    /// Brings what `object` stands for nearer to what it asks for.
+    fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<(), Problem>;
+    /// True when nothing is left.
+    fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
+}
+
 /// The API versions of a provider's kinds. Pure: it has no host to ask.
 pub trait Conversion {
     /// `object` in the API version `to` (`group/version`), with nothing lost.

@@ -17,8 +17,8 @@ use crate::object;
 use crate::outcome::{Outcome, Place};
 use crate::problem::Problem;
 use crate::provider::{
-    Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer, InfrastructureCluster,
-    InfrastructureMachine, InfrastructureMachinePool, MachineAnswer, PoolAnswer,
+    Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer, Controller,
+    InfrastructureCluster, InfrastructureMachine, InfrastructureMachinePool, MachineAnswer, PoolAnswer,
 };
 use crate::refused::{Refusal, Refused};
 
@@ -47,11 +47,14 @@ pub struct TestHost {
     objects: RefCell<Vec<(Place, Value)>>,
     workload_down: bool,
     secrets: BTreeMap<(String, String), Vec<u8>>,
+    secrets_elsewhere: BTreeMap<(String, String, String), Vec<u8>>,
     bootstrap_data: BTreeMap<String, Vec<u8>>,
     serving_certificates: BTreeMap<String, String>,
     etcd: RefCell<Option<Vec<EtcdMember>>>,
     etcd_calls: RefCell<Vec<String>>,
     http: RefCell<Option<Handler>>,
+    insecure_tls: bool,
+    recent: RefCell<Vec<(u64, HttpRequest, HttpResponse)>>,
     requests: RefCell<Vec<HttpRequest>>,
     reads: RefCell<Vec<Read>>,
     logs: RefCell<Vec<(Level, String)>>,
@@ -70,11 +73,14 @@ impl Default for TestHost {
             objects: RefCell::default(),
             workload_down: false,
             secrets: BTreeMap::new(),
+            secrets_elsewhere: BTreeMap::new(),
             bootstrap_data: BTreeMap::new(),
             serving_certificates: BTreeMap::new(),
             etcd: RefCell::default(),
             etcd_calls: RefCell::default(),
             http: RefCell::default(),
+            insecure_tls: false,
+            recent: RefCell::default(),
             requests: RefCell::default(),
             reads: RefCell::default(),
             logs: RefCell::default(),
@@ -170,6 +176,18 @@ impl TestHost {
         self
     }
 
+    /// A key of a Secret in another namespace; any other namespace is not granted.
+    #[must_use]
+    pub fn secret_in(mut self, namespace: &str, name: &str, key: &str, value: impl Into<Vec<u8>>) -> TestHost {
+        self.secrets_elsewhere.insert((namespace.to_owned(), name.to_owned(), key.to_owned()), value.into());
+        self
+    }
+
+    /// Replaces a key of a Secret between passes.
+    pub fn set_secret(&mut self, name: &str, key: &str, value: impl Into<Vec<u8>>) {
+        self.secrets.insert((name.to_owned(), key.to_owned()), value.into());
+    }
+
     /// A key of the machine's bootstrap data.
     #[must_use]
     pub fn bootstrap_data(mut self, key: &str, value: impl Into<Vec<u8>>) -> TestHost {
@@ -206,7 +224,19 @@ impl TestHost {
         self
     }
 
-    /// All requests so far.
+    /// Grants requests that do not verify who serves TLS.
+    #[must_use]
+    pub fn insecure_tls(mut self) -> TestHost {
+        self.insecure_tls = true;
+        self
+    }
+
+    /// Forgets the answers that are kept for [`HttpRequest::max_age`], as a host that starts anew.
+    pub fn forget_recent(&self) {
+        self.recent.borrow_mut().clear();
+    }
+
+    /// All requests so far that were sent; what a recent answer did for is not among them.
     pub fn requests(&self) -> Vec<HttpRequest> {
         self.requests.borrow().clone()
     }
@@ -287,11 +317,27 @@ impl TestHost {
         self.etcd.borrow_mut().as_mut().map(change).ok_or_else(etcd_down)
     }
 
+    /// The latest kept answer to the very same request that is not too old.
+    fn recent(&self, request: &HttpRequest) -> Option<HttpResponse> {
+        let age = u64::try_from(request.max_age?.as_millis()).unwrap_or(u64::MAX);
+        let wanted = without_times(request);
+        let recent = self.recent.borrow();
+        let fits = |(at, known, _): &&(u64, HttpRequest, HttpResponse)| {
+            *known == wanted && age > 0 && self.now_ms.saturating_sub(*at) <= age
+        };
+        recent.iter().rev().find(fits).map(|(.., answer)| answer.clone())
+    }
+
     fn next(&self) -> u64 {
         let mut serial = self.serial.borrow_mut();
         *serial += 1;
         *serial
     }
+}
+
+/// What makes two requests the same: everything but how long each may take, or be old.
+fn without_times(request: &HttpRequest) -> HttpRequest {
+    HttpRequest { deadline: None, max_age: None, ..request.clone() }
 }
 
 fn etcd_down() -> Refused {
@@ -397,17 +443,39 @@ impl Host for TestHost {
         found.cloned().ok_or_else(|| Refused::not_found(format!("there is no key {key} in Secret {name}")))
     }
 
+    fn secret_in(&self, namespace: &str, name: &str, key: &str) -> Result<Vec<u8>, Refused> {
+        let what = format!("secret {namespace}/{name} {key}");
+        self.reads.borrow_mut().push(Read { place: Place::Management, what });
+        if namespace != self.namespace && !self.secrets_elsewhere.keys().any(|(granted, ..)| granted == namespace) {
+            return Err(Refused::new(Refusal::Denied, "NotGranted", format!("namespace {namespace} is not granted")));
+        }
+        let own = || self.secrets.get(&(name.to_owned(), key.to_owned())).filter(|_| namespace == self.namespace);
+        let elsewhere = self.secrets_elsewhere.get(&(namespace.to_owned(), name.to_owned(), key.to_owned()));
+        let missing = || Refused::not_found(format!("there is no key {key} in Secret {namespace}/{name}"));
+        elsewhere.or_else(own).cloned().ok_or_else(missing)
+    }
+
     fn bootstrap_data(&self, key: &str) -> Result<Vec<u8>, Refused> {
         let found = self.bootstrap_data.get(key);
         found.cloned().ok_or_else(|| Refused::not_found("there is no bootstrap data yet"))
     }
 
     fn http(&self, request: &HttpRequest) -> Result<HttpResponse, Refused> {
-        self.requests.borrow_mut().push(request.clone());
-        match self.http.borrow_mut().as_mut() {
-            Some(handler) => handler(request),
-            None => Err(Refused::new(Refusal::Denied, "NotGranted", "the test has no HTTP handler")),
+        if request.insecure && !self.insecure_tls {
+            return Err(Refused::new(Refusal::Denied, "NotGranted", "insecureTLS is not granted"));
         }
+        if let Some(known) = self.recent(request) {
+            return Ok(known);
+        }
+        self.requests.borrow_mut().push(request.clone());
+        let answer = match self.http.borrow_mut().as_mut() {
+            Some(handler) => handler(request)?,
+            None => return Err(Refused::new(Refusal::Denied, "NotGranted", "the test has no HTTP handler")),
+        };
+        if request.max_age.is_some() && (200..300).contains(&answer.status) {
+            self.recent.borrow_mut().push((self.now_ms, without_times(request), answer.clone()));
+        }
+        Ok(answer)
     }
 
     fn new_authority(&self, common_name: &str, algorithm: Algorithm, days: u32) -> Result<Pair, Refused> {
@@ -556,6 +624,16 @@ pub fn reconcile<T: ControlPlane>(host: &dyn Host, object: &Value) -> (Result<Co
 
 /// `ControlPlane::delete`.
 pub fn delete<T: ControlPlane>(host: &dyn Host, object: &Value) -> (Result<bool, Problem>, Outcome) {
+    run(host, |cx| T::delete(cx, object))
+}
+
+/// `Controller::reconcile`.
+pub fn reconcile_object<T: Controller>(host: &dyn Host, object: &Value) -> (Result<(), Problem>, Outcome) {
+    run(host, |cx| T::reconcile(cx, object))
+}
+
+/// `Controller::delete`.
+pub fn delete_object<T: Controller>(host: &dyn Host, object: &Value) -> (Result<bool, Problem>, Outcome) {
     run(host, |cx| T::delete(cx, object))
 }
 

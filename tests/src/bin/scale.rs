@@ -1,6 +1,7 @@
 //! Clusters on the simulator: time, peak memory, and API writes per machine. Prints a row per shape, and below it the writes per
-//! machine of each kind and the cost of provider calls. Usage: `scale CAPWASM_BINARY SHAPE...`, where a shape is a number of single-node clusters (`100`) or
-//! one cluster's control-plane machines and workers (`3+50`).
+//! machine of each kind and the cost of provider calls. Usage: `scale CAPWASM_BINARY [--openstack] SHAPE...`, where a shape is a
+//! number of single-node clusters (`100`) or one cluster's control-plane machines and workers (`3+50`). With `--openstack` the
+//! machines are servers of a fake OpenStack, which runs in this process.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,16 +11,20 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use capwasm_sim::openstack::{Nodes, OpenStack, Options};
+use capwasm_tests::openstack::{Access, manifests};
+use capwasm_tests::sample::VERSION;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Longest time for all clusters of one row.
 const LONGEST: Duration = Duration::from_secs(600);
 /// Time between ready and the look at idle memory.
 const REST: Duration = Duration::from_secs(20);
 /// Kinds whose writes make up a machine.
-const MACHINE_KINDS: [&str; 4] = ["Machine", "KubeadmConfig", "DockerMachine", "Secret"];
+const MACHINE_KINDS: [&str; 6] =
+    ["Machine", "KubeadmConfig", "DockerMachine", "OpenStackMachine", "OpenStackServer", "Secret"];
 
 /// What is provisioned at once.
 #[derive(Clone, Copy)]
@@ -48,14 +53,18 @@ impl Shape {
 fn main() -> Result<()> {
     let mut arguments = std::env::args_os().skip(1);
     let binary = PathBuf::from(arguments.next().context("usage: scale CAPWASM_BINARY SHAPE...")?);
-    let shapes: Vec<(String, Shape)> = arguments
+    let shapes: Vec<_> = arguments.collect();
+    let on_openstack = shapes.iter().any(|text| text == "--openstack");
+    let shapes: Vec<(String, Shape)> = shapes
+        .into_iter()
+        .filter(|text| text != "--openstack")
         .map(|text| Ok((text.to_string_lossy().into_owned(), Shape::parse(&text.to_string_lossy())?)))
         .collect::<Result<_>>()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     println!("{} cores, {:.1} ms per fsync of 4 kB", std::thread::available_parallelism()?, fsync_millis()?);
     println!("   shape  seconds  s/machine  host idle MB  host peak MB  sim peak MB  writes/machine  its objects only");
     for (text, shape) in shapes {
-        let row = runtime.block_on(measure(&binary, shape))?;
+        let row = runtime.block_on(measure(&binary, shape, on_openstack))?;
         let machines = shape.machines();
         println!(
             "{text:>8}  {:7.1}  {:9.3}  {:12.0}  {:12.0}  {:11.0}  {:14.1}  {:16.1}",
@@ -88,18 +97,19 @@ struct Row {
     calls: BTreeMap<String, f64>,
 }
 
-async fn measure(binary: &Path, shape: Shape) -> Result<Row> {
+async fn measure(binary: &Path, shape: Shape, on_openstack: bool) -> Result<Row> {
     let folder = tempfile::tempdir()?;
     let mut host = Host::start(binary, folder.path())?;
-    let result = provision(binary, &host, folder.path(), shape).await;
+    let result = provision(binary, &host, folder.path(), shape, on_openstack).await;
     host.stop()?;
     result
 }
 
-async fn provision(binary: &Path, host: &Host, folder: &Path, shape: Shape) -> Result<Row> {
+async fn provision(binary: &Path, host: &Host, folder: &Path, shape: Shape, on_openstack: bool) -> Result<Row> {
     let config = Kubeconfig::read_from(folder.join("kubeconfig"))?;
     let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
     let client = kube::Client::try_from(config)?;
+    let cloud = if on_openstack { Some(openstack(&client, folder).await?) } else { None };
     // The allocator gives back what starting took.
     tokio::time::sleep(REST).await;
     let idle_mb = memory(host.process.id(), "VmRSS:")?;
@@ -107,6 +117,14 @@ async fn provision(binary: &Path, host: &Host, folder: &Path, shape: Shape) -> R
     let started = Instant::now();
     let (planes, workers) = (shape.control_planes.to_string(), shape.workers.to_string());
     for index in 0..shape.clusters {
+        if on_openstack {
+            let (name, spec) = (format!("c{index}"), manifests::cluster_spec());
+            let documents = manifests::kubeadm("default", &name, VERSION, shape.control_planes, shape.workers, spec);
+            for document in documents {
+                apply_one(&client, &document).await?;
+            }
+            continue;
+        }
         let manifests = Command::new(binary)
             .args(["generate", "cluster", &format!("c{index}"), "--control-plane-machine-count", &planes])
             .args(["--worker-machine-count", &workers])
@@ -129,6 +147,11 @@ async fn provision(binary: &Path, host: &Host, folder: &Path, shape: Shape) -> R
         tokio::time::sleep(Duration::from_millis(if shape.clusters < 20 { 50 } else { 500 })).await;
     }
     let seconds = started.elapsed().as_secs_f64();
+    if let Some(cloud) = cloud {
+        let calls = cloud.journal().len() as f64;
+        eprintln!("{calls} requests to OpenStack, {:.1} for each machine", calls / shape.machines());
+        cloud.stop().await;
+    }
     let metrics = metrics(host.diagnostics)?;
     let after = writes(&metrics)?;
     let of = |kinds: Option<&[&str]>| {
@@ -159,19 +182,39 @@ async fn provision(binary: &Path, host: &Host, folder: &Path, shape: Shape) -> R
 
 async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
     for text in manifests.split("\n---\n") {
-        let document: Value = serde_saphyr::from_str(text)?;
-        let (group, version) =
-            document["apiVersion"].as_str().and_then(|text| text.split_once('/')).context("no apiVersion")?;
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
-            group,
-            version,
-            document["kind"].as_str().unwrap_or_default(),
-        ));
-        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
-        let name = document["metadata"]["name"].as_str().context("no name")?;
-        api.patch(name, &PatchParams::apply("scale"), &Patch::Apply(&document)).await?;
+        apply_one(client, &serde_saphyr::from_str(text)?).await?;
     }
     Ok(())
+}
+
+async fn apply_one(client: &kube::Client, document: &Value) -> Result<()> {
+    let api_version = document["apiVersion"].as_str().context("no apiVersion")?;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = GroupVersionKind::gvk(group, version, document["kind"].as_str().unwrap_or_default());
+    let resource = ApiResource::from_gvk(&kind);
+    let api: Api<DynamicObject> = if kind.kind == "WasmProvider" {
+        Api::all_with(client.clone(), &resource)
+    } else {
+        Api::namespaced_with(client.clone(), "default", &resource)
+    };
+    let name = document["metadata"]["name"].as_str().context("no name")?;
+    api.patch(name, &PatchParams::apply("scale").force(), &Patch::Apply(document)).await?;
+    Ok(())
+}
+
+/// A fake OpenStack whose servers become nodes of the host's simulated engine, which the provider may reach.
+async fn openstack(client: &kube::Client, folder: &Path) -> Result<OpenStack> {
+    let nodes = Nodes { engine: folder.join("sim.sock"), version: VERSION.to_owned() };
+    let cloud = OpenStack::start(Options { nodes: Some(nodes), ..Options::default() }).await?;
+    let access = Access::of(&cloud.clouds_yaml(), "ost-demo");
+    apply_one(client, &manifests::identity("default", &access.clouds_yaml(), None)).await?;
+    let origin = format!("http://{}", cloud.address());
+    let grants = json!({
+        "apiVersion": "capwasm.dev/v1alpha1", "kind": "WasmProvider", "metadata": {"name": "openstack-infra"},
+        "spec": {"grants": {"origins": [origin]}},
+    });
+    apply_one(client, &grants).await?;
+    Ok(cloud)
 }
 
 async fn count(api: &Api<DynamicObject>, is: fn(&Value) -> bool) -> Result<usize> {

@@ -9,6 +9,7 @@ mod fixture;
 mod hooks;
 mod kubectl;
 mod objects;
+mod openstack;
 mod patches;
 mod port_forward;
 mod restart;

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod controller;
 mod etcd;
 
 use capwasm_api::json;
@@ -16,13 +17,16 @@ async fn providers(world: &World, conversions: Option<Arc<Conversions>>) -> Host
         provider_dir: world.folder.path().join("plugins"),
         aot_dir: None,
         endpoints: Vec::new(),
+        grants: Vec::new(),
         configurations: Vec::new(),
         core: false,
         conversions,
     };
     install::crd(&world.client, &wasm_provider::crd().unwrap()).await.unwrap();
     let endpoints = [("engine".to_owned(), NamedEndpoint::unix("/nowhere.sock"))];
-    let wanted = wasm_provider::bundled(world.provider.descriptor(), "fixture.wasm", &endpoints, None).unwrap();
+    let wanted =
+        wasm_provider::bundled(world.provider.descriptor(), "fixture.wasm", &endpoints, Grants::default(), None)
+            .unwrap();
     install::wasm_provider(&world.client, &wanted).await.unwrap();
     let files = ProviderFiles::open(&options.provider_dir).unwrap();
     let (manager, registry) = controllers(&world.client, world.runtime.clone(), files, &options).await.unwrap();
@@ -112,7 +116,8 @@ async fn where_nobody_converts_only_the_stored_version_is_served() {
     assert_eq!(refusal(world.pools("v1beta1").list(&ListParams::default()).await).0, 404);
     let crds = api(&world.client, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "");
     let crd = crds.get(&format!("fixturepools.{GROUP}")).await.unwrap();
-    assert_eq!(crd.labels()["cluster.x-k8s.io/v1beta1"], "v1beta1", "labels as the provider wrote them");
+    assert_eq!(crd.labels()["cluster.x-k8s.io/v1beta2"], "v1beta2", "labels as the provider wrote them");
+    assert_eq!(crd.labels().get("cluster.x-k8s.io/v1beta1"), None, "but for versions that are not served");
     assert_eq!(crd.data["spec"]["conversion"]["strategy"], "None");
     host.stop().await;
 }

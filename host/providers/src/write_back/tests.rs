@@ -16,6 +16,7 @@ fn kind(role: Role) -> KindDescriptor {
         own: vec!["spec.size".into()],
         may_wait: vec!["addresses".into(), "Booted".into()],
         exclusive_by: ExclusiveBy::Object,
+        bootstrap_data: None,
         crd: json!({"spec": {"versions": [{"name": "v1beta2", "schema": {"openAPIV3Schema": {"properties": {
             "status": {"properties": {"failureDomain": {}, "observedGeneration": {}, "initialization": {}}}}}}}]}}),
     }
@@ -481,4 +482,136 @@ fn a_status_that_only_people_read_may_wait_unless_the_provider_waits_for_it() {
     let moved = Outcome { status: vec![json!({"addresses": ["b"]})], ..Outcome::default() };
     let plan = write(Role::InfrastructureMachine, Contract::V1Beta2, &provisioned, starting(), &moved);
     assert!(!plan.status_may_wait, "what others rely on is news");
+}
+
+/// The kinds of Cluster API Provider OpenStack 0.14: v1beta1 conditions, both words for what is provisioned, and a status that
+/// is refused without `ready`.
+fn older(role: Role, version: &str, contract: &str) -> (KindDescriptor, Contract) {
+    let condition = json!({"properties": {"type": {}, "status": {}, "severity": {}, "reason": {}, "message": {}}});
+    let status = json!({"required": ["ready"], "properties": {
+        "ready": {"type": "boolean"}, "initialization": {"type": "object", "properties": {"provisioned": {}}},
+        "failureDomains": {"type": "object"}, "conditions": {"type": "array", "items": condition}}});
+    let crd = json!({"metadata": {"labels": {"cluster.x-k8s.io/v1beta1": contract, "cluster.x-k8s.io/v1beta2": "v1beta2"}},
+        "spec": {"versions": [{"name": version, "schema": {"openAPIV3Schema": {"properties": {"status": status}}}}]}});
+    let contract = Contract::of(&crd, version);
+    (KindDescriptor { version: version.into(), crd, ..kind(role) }, contract)
+}
+
+fn write_older(
+    (kind, contract): &(KindDescriptor, Contract),
+    object: &Value,
+    answer: Result<Answer, Problem>,
+    outcome: &Outcome,
+) -> Value {
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    let at = WriteBack { object, kind, contract: *contract, cluster: None, of_pool: false, now };
+    answered(&at, &answer, outcome).desired.unwrap()["status"].clone()
+}
+
+#[test]
+fn a_v1beta1_kind_with_both_words_for_provisioned_gets_both_and_keeps_them() {
+    let of = older(Role::InfrastructureCluster, "v1beta1", "v1beta1");
+    assert_eq!(of.1, Contract::V1Beta1);
+    let not_yet = write_older(&of, &object(), Ok(cluster(false, "h")), &Outcome::default());
+    assert_eq!((&not_yet["ready"], not_yet.get("initialization")), (&json!(false), None));
+    assert_eq!(not_yet["failureDomains"], json!({"fd1": {"controlPlane": true, "attributes": {"zone": "a"}}}));
+    let condition = |status: &Value| status["conditions"][0].clone();
+    let (kind, reason) = (&condition(&not_yet)["severity"], &condition(&not_yet)["reason"]);
+    assert_eq!((kind, reason), (&json!("Info"), &json!("NotReady")));
+
+    let done = write_older(&of, &object(), Ok(cluster(true, "h")), &Outcome::default());
+    assert_eq!((&done["ready"], &done["initialization"]["provisioned"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        condition(&done),
+        json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    );
+    let mut provisioned = object();
+    provisioned["status"] = done.clone();
+    let cleared = Outcome { status: vec![json!({"ready": null, "initialization": null})], ..Outcome::default() };
+    let again = write_older(&of, &provisioned, Ok(cluster(false, "h")), &cleared);
+    assert_eq!((&again["ready"], &again["initialization"]["provisioned"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        write_older(&of, &provisioned, Ok(cluster(true, "h")), &Outcome::default()),
+        done,
+        "no write for nothing"
+    );
+}
+
+#[test]
+fn a_controllers_kind_says_ready_in_the_conditions_that_it_has() {
+    let of = older(Role::Controller, "v1alpha1", "v1alpha1");
+    let said = Outcome { status: vec![json!({"ready": true})], ..Outcome::default() };
+    let done = write_older(&of, &object(), Ok(Answer::Reconciled), &said);
+    assert_eq!(done["ready"], true, "the provider's own word");
+    assert_eq!((&done["conditions"][0]["type"], &done["conditions"][0]["status"]), (&json!("Ready"), &json!("True")));
+    let problem = |fault| Problem { fault, reason: "Why".into(), message: "m".into(), retry_after: None };
+    let rows = [(Fault::Waiting, "Info"), (Fault::Transient, "Warning"), (Fault::Invalid, "Error")];
+    for (fault, severity) in rows {
+        let status = write_older(&of, &object(), Err(problem(fault)), &Outcome::default());
+        let condition = &status["conditions"][0];
+        assert_eq!((&condition["status"], &condition["severity"]), (&json!("False"), &json!(severity)), "{fault:?}");
+        assert_eq!(status["ready"], false, "a status without it would be refused");
+    }
+    // In no contract at all, its schema says which conditions it has; one that cannot be said has no severity.
+    let (kind, contract) = older(Role::Controller, "v1alpha1", "v1beta1");
+    assert_eq!(contract, Contract::V1Beta2);
+    let unknown = Outcome {
+        conditions: vec![capwasm_runtime::Condition {
+            name: "Leased".into(),
+            status: None,
+            reason: "R".into(),
+            message: String::new(),
+        }],
+        ..Outcome::default()
+    };
+    let status = write_older(&(kind, contract), &object(), Err(problem(Fault::Invalid)), &unknown);
+    assert_eq!(status["conditions"][0].get("severity"), None, "{status}");
+    assert_eq!(status["conditions"][1]["severity"], "Error", "{status}");
+    // A template that reports its capacity has no conditions to write.
+    let (mut kind, contract) = older(Role::Controller, "v1beta1", "v1beta1");
+    kind.crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] =
+        json!({"properties": {"capacity": {}}});
+    let capacity = Outcome { status: vec![json!({"capacity": {"cpu": "4"}})], ..Outcome::default() };
+    let status = write_older(&(kind, contract), &object(), Ok(Answer::Reconciled), &capacity);
+    assert_eq!(status, json!({"capacity": {"cpu": "4"}}));
+}
+
+#[test]
+fn a_patch_of_the_status_goes_to_its_subresource_after_the_rest() {
+    let versioned = json!({"metadata": {"resourceVersion": "7"}, "status": {"a": 1}});
+    let both = json!({"metadata": {"resourceVersion": "7", "labels": {"l": "1"}}, "status": {"a": 1}});
+    let finalizers = json!({"metadata": {"resourceVersion": "7", "finalizers": []}});
+    let rows = [
+        ("no status", finalizers.clone(), (finalizers, None), None),
+        ("the status alone", versioned.clone(), (versioned, Some("status")), None),
+        (
+            "both",
+            both,
+            (json!({"metadata": {"resourceVersion": "7", "labels": {"l": "1"}}}), None),
+            Some((json!({"status": {"a": 1}}), Some("status"))),
+        ),
+    ];
+    for (name, merge, first, second) in rows {
+        assert_eq!(patches(&merge), (first, second), "{name}");
+    }
+}
+
+#[test]
+fn who_waits_for_what_nothing_announces_is_called_again_when_it_says_so() {
+    let waiting = |retry_after: Option<u64>| {
+        let retry_after = retry_after.map(Duration::from_secs);
+        Err(Problem { fault: Fault::Waiting, reason: "Building".into(), message: String::new(), retry_after })
+    };
+    let rows = [
+        ("nothing said", None, None, None),
+        ("a problem's", Some(10), None, Some(10)),
+        ("the outcome's", None, Some(5), Some(5)),
+        ("the earlier", Some(10), Some(5), Some(5)),
+        ("either way", Some(3), Some(5), Some(3)),
+    ];
+    for (name, problem, wake, expected) in rows {
+        let outcome = Outcome { wake_after: wake.map(Duration::from_secs), ..Outcome::default() };
+        let plan = write(Role::Controller, Contract::V1Beta2, &object(), waiting(problem), &outcome);
+        assert_eq!((plan.wake_after, plan.verdict), (expected.map(Duration::from_secs), Verdict::Waiting), "{name}");
+    }
 }

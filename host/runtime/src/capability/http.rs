@@ -8,7 +8,7 @@ use wasmtime::Result;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::bindings::{http, types};
-use crate::http::{HttpClient, HttpRequest, Trust};
+use crate::http::{HttpClient, HttpRequest, HttpResponse, Trust};
 use crate::meter::WallClock;
 use crate::refused::{Refusal, Refused};
 
@@ -44,6 +44,10 @@ pub(crate) fn count_request(left: &mut u32) -> Answer<(), Refused> {
     Ok(())
 }
 
+fn response(answer: HttpResponse) -> http::Response {
+    http::Response { status: answer.status, headers: answer.headers, body: answer.body.to_vec() }
+}
+
 impl http::Host for HttpView<'_> {}
 
 impl http::HostClient for HttpView<'_> {
@@ -53,6 +57,14 @@ impl http::HostClient for HttpView<'_> {
 
     fn trust(&mut self, client: Resource<GuestClient>, pem: String) -> Result<Answer<(), types::CallError>> {
         Ok(self.table.get_mut(&client)?.trust.add(&pem).map_err(Into::into))
+    }
+
+    fn insecure(&mut self, client: Resource<GuestClient>) -> Result<Answer<(), types::CallError>> {
+        if let Err(refused) = self.client.may_be_insecure() {
+            return Ok(Err(refused.into()));
+        }
+        self.table.get_mut(&client)?.trust.do_not_verify();
+        Ok(Ok(()))
     }
 
     fn deadline(&mut self, client: Resource<GuestClient>, ms: u64) -> Result<()> {
@@ -75,12 +87,30 @@ impl http::HostClient for HttpView<'_> {
         // An endpoint with a limit of its own (an image pull) is waited for on that limit, not on the call's.
         let _held = self.client.has_own_limit(&url).then(|| self.wall.hold());
         let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
-        Ok(match self.client.send(request, trust).await {
-            Ok(answer) => {
-                Ok(http::Response { status: answer.status, headers: answer.headers, body: answer.body.to_vec() })
-            }
-            Err(refused) => Err(refused.into()),
-        })
+        Ok(self.client.send(request, trust).await.map(response).map_err(Into::into))
+    }
+
+    async fn recent(
+        &mut self,
+        client: Resource<GuestClient>,
+        method: String,
+        url: String,
+        headers: Vec<(String, String)>,
+        body: Vec<u8>,
+        max_age_ms: u64,
+    ) -> Result<Answer<http::Response, types::CallError>> {
+        let GuestClient { trust, deadline } = self.table.get(&client)?;
+        let max_age = Duration::from_millis(max_age_ms);
+        let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
+        // No request, so it does not count as one.
+        if let Some(answer) = self.client.recent(&request, trust, max_age) {
+            return Ok(Ok(response(answer)));
+        }
+        if let Err(refused) = count_request(self.requests_left) {
+            return Ok(Err(refused.into()));
+        }
+        let _held = self.client.has_own_limit(&request.url).then(|| self.wall.hold());
+        Ok(self.client.send_and_keep(request, trust, max_age).await.map(response).map_err(Into::into))
     }
 
     fn drop(&mut self, client: Resource<GuestClient>) -> Result<()> {

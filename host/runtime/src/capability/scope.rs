@@ -52,7 +52,8 @@ impl Scope {
         if covered { Ok(()) } else { Err(not_granted(grant, api_version, kind)) }
     }
 
-    fn namespace(&self, namespace: Option<&str>) -> Result<(), Refused> {
+    /// Whether a namespace is the object's own, or granted.
+    pub(crate) fn namespace(&self, namespace: Option<&str>) -> Result<(), Refused> {
         let Some(namespace) = namespace else { return Ok(()) };
         if self.own_namespace() == Some(namespace) || self.grants.covers_namespace(namespace) {
             return Ok(());

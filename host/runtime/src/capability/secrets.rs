@@ -1,4 +1,5 @@
-//! `secrets`: Secrets of the object's namespace. Names need a grant, the machine's own bootstrap data does not.
+//! `secrets`: Secrets of the object's namespace, and of others where both the name and the namespace are granted. The
+//! machine's own bootstrap data needs no grant.
 
 use std::collections::BTreeMap;
 use std::result::Result as Answer;
@@ -9,7 +10,7 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use crate::bindings::{secrets, types};
 use crate::call::Secrets;
 use crate::capability::names;
-use crate::grants::Grants;
+use crate::capability::scope::Scope;
 use crate::refused::Refused;
 
 /// A Secret that a guest holds a handle of.
@@ -18,7 +19,7 @@ pub struct OpenSecret(BTreeMap<String, Vec<u8>>);
 /// What `secrets` sees.
 pub(crate) struct SecretsView<'a> {
     pub(crate) source: &'a dyn Secrets,
-    pub(crate) grants: &'a Grants,
+    pub(crate) scope: &'a Scope,
     pub(crate) table: &'a mut ResourceTable,
 }
 
@@ -35,12 +36,19 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     secrets::add_to_linker::<T, HasSecrets>(linker, view)
 }
 
-async fn named(source: &dyn Secrets, grants: &Grants, name: &str) -> Answer<OpenSecret, Refused> {
-    if !grants.covers_secret(name) {
+async fn named(
+    source: &dyn Secrets,
+    scope: &Scope,
+    namespace: Option<&str>,
+    name: &str,
+) -> Answer<OpenSecret, Refused> {
+    if !scope.grants().covers_secret(name) {
         return Err(Refused::denied(format!("Secret {name:?} is not granted; add it to spec.grants.secrets")));
     }
+    scope.namespace(namespace)?;
+    names::namespace(namespace)?;
     names::name(name)?;
-    source.open(name).await.map(OpenSecret)
+    source.open(namespace, name).await.map(OpenSecret)
 }
 
 impl SecretsView<'_> {
@@ -57,7 +65,16 @@ impl SecretsView<'_> {
 
 impl secrets::Host for SecretsView<'_> {
     async fn open(&mut self, name: String) -> Result<Answer<Resource<OpenSecret>, types::CallError>> {
-        let secret = named(self.source, self.grants, &name).await;
+        let secret = named(self.source, self.scope, None, &name).await;
+        self.handle(secret)
+    }
+
+    async fn open_in(
+        &mut self,
+        namespace: String,
+        name: String,
+    ) -> Result<Answer<Resource<OpenSecret>, types::CallError>> {
+        let secret = named(self.source, self.scope, Some(&namespace), &name).await;
         self.handle(secret)
     }
 

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::OnceCell;
@@ -15,12 +17,13 @@ use tokio_rustls::client::TlsStream;
 use crate::grants::NamedEndpoint;
 use crate::refused::{Refusal, Refused};
 
-/// What a guest's client trusts besides the system's roots.
+/// Whom a guest's client trusts besides the system's roots, or that it trusts everybody.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trust {
     certificates: Vec<CertificateDer<'static>>,
     /// Of all certificates in order; equality of two long lists in one comparison.
     digest: [u8; 32],
+    anybody: bool,
 }
 
 /// Certificates that one client may trust.
@@ -32,11 +35,23 @@ const CERTIFICATE_BYTES: usize = 128 << 10;
 impl Trust {
     /// A trust that differs from others by this alone.
     pub(super) fn of(digest: [u8; 32]) -> Self {
-        Trust { certificates: Vec::new(), digest }
+        Trust { digest, ..Trust::default() }
     }
 }
 
 impl Trust {
+    /// From now on, whoever serves.
+    pub(crate) fn do_not_verify(&mut self) {
+        self.anybody = true;
+    }
+
+    /// What two clients that trust the same have in common, and no others.
+    pub(super) fn identity(&self) -> [u8; 33] {
+        let mut identity = [u8::from(self.anybody); 33];
+        identity[1..].copy_from_slice(&self.digest);
+        identity
+    }
+
     /// Adds the certificates of a PEM text.
     pub(crate) fn add(&mut self, pem: &str) -> Result<(), Refused> {
         let bad = |message: String| Refused::invalid("BadCertificate", message);
@@ -76,12 +91,15 @@ pub(super) struct Wanted {
 enum Roots {
     SystemAnd(Trust),
     Only(RootCertStore),
+    /// Whoever serves.
+    Anybody,
 }
 
 impl Wanted {
     /// For a guest's origins.
     pub(super) fn guest(trust: Trust) -> Self {
-        Wanted { roots: Roots::SystemAnd(trust), identity: None, made: OnceCell::new() }
+        let roots = if trust.anybody { Roots::Anybody } else { Roots::SystemAnd(trust) };
+        Wanted { roots, identity: None, made: OnceCell::new() }
     }
 
     /// For an endpoint; the error says what of its certificates cannot be used.
@@ -127,18 +145,22 @@ impl Wanted {
 
     async fn make(&self) -> Result<TlsConnector, String> {
         let roots = match &self.roots {
-            Roots::Only(store) => store.clone(),
+            Roots::Only(store) => Some(store.clone()),
+            Roots::Anybody => None,
             Roots::SystemAnd(trust) => {
                 let mut store = tokio::task::spawn_blocking(system_roots).await.map_err(|error| error.to_string())?;
                 store.add_parsable_certificates(trust.certificates.iter().cloned());
-                store
+                Some(store)
             }
         };
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
+        let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(roots);
+            .map_err(|error| error.to_string())?;
+        let builder = match roots {
+            Some(roots) => builder.with_root_certificates(roots),
+            None => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider))),
+        };
         let mut config = match &self.identity {
             None => builder.with_no_client_auth(),
             Some((chain, key)) => builder
@@ -147,6 +169,47 @@ impl Wanted {
         };
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(TlsConnector::from(Arc::new(config)))
+    }
+}
+
+/// Asks nothing of a server but that it has the key of the certificate that it shows.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 

@@ -62,6 +62,14 @@ fn kind_problems(kind: &KindDescriptor, exported: &[Role]) -> Vec<String> {
             problems.push(format!("own path {path:?} is not below spec, metadata.labels or metadata.annotations"));
         }
     }
+    if let Some(path) = &kind.bootstrap_data {
+        if kind.role != Role::Controller {
+            problems.push("bootstrapData is for a controller; the other roles have their Machine's".to_owned());
+        }
+        if !path.starts_with("spec.") || path.split('.').any(str::is_empty) {
+            problems.push(format!("bootstrapData {path:?} is not a path below spec"));
+        }
+    }
     problems.extend(crd_problems(kind));
     problems
 }
@@ -135,6 +143,7 @@ fn role_name(role: Role) -> &'static str {
         Role::InfrastructureMachinePool => "infrastructure-machine-pool",
         Role::Bootstrap => "bootstrap",
         Role::ControlPlane => "control-plane",
+        Role::Controller => "controller",
         Role::Template => "template",
     }
 }
@@ -202,7 +211,7 @@ mod tests {
     #[test]
     fn each_defect_is_named() {
         type Change = fn(&mut Value);
-        let rows: [(&str, Change); 14] = [
+        let rows: [(&str, Change); 17] = [
             ("does not export conversion", |d| {
                 let mut older = d["kinds"][0]["crd"]["spec"]["versions"][0].clone();
                 older["name"] = json!("v1beta1");
@@ -218,6 +227,9 @@ mod tests {
             }),
             ("its role bootstrap is not exported", |d| d["kinds"][0]["role"] = json!("bootstrap")),
             ("finalizer \"machine\" is neither", |d| d["kinds"][0]["finalizers"] = json!(["machine"])),
+            ("its role controller is not exported", |d| d["kinds"][0]["role"] = json!("controller")),
+            ("bootstrapData is for a controller", |d| d["kinds"][0]["bootstrapData"] = json!("spec.userDataRef.name")),
+            ("bootstrapData \"status.x\" is not a path", |d| d["kinds"][0]["bootstrapData"] = json!("status.x")),
             ("own path \"status.x\" is not below", |d| d["kinds"][0]["own"] = json!(["status.x"])),
             ("has no version \"v1\"", |d| d["kinds"][0]["version"] = json!("v1")),
             ("does not serve version", |d| d["kinds"][0]["crd"]["spec"]["versions"][0]["served"] = json!(false)),

@@ -30,7 +30,9 @@ async fn every_role_answers_in_its_own_type() {
     assert_eq!((data.format.as_str(), data.value.len()), ("cloud-config", 16));
     let Answer::ControlPlane(state) = answer(Function::ControlPlaneReconcile).await else { panic!("no state") };
     assert_eq!((state.replicas, state.ready, state.available, state.up_to_date), (3, 2, 1, 3));
+    assert_eq!(answer(Function::ControllerReconcile).await, Answer::Reconciled);
     for (function, gone) in [
+        (Function::ControllerDelete, true),
         (Function::ClusterDeprovision, true),
         (Function::MachineDeprovision, true),
         (Function::PoolDeprovision, true),

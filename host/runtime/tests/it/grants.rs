@@ -62,6 +62,33 @@ async fn secrets_need_a_grant_by_name_and_bootstrap_data_does_not() {
 }
 
 #[tokio::test]
+async fn a_secret_of_another_namespace_needs_both_the_name_and_the_namespace_granted() {
+    let bench = Bench::new(Limits::default()).await;
+    let secret = |namespace: &str, name: &str| json!({"do": "secret-in", "namespace": namespace, "name": name, "key": "tls.crt"});
+    let granted = |namespaces: &[&str]| Grants {
+        secrets: vec!["*-ca".into()],
+        namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect(),
+        ..Grants::default()
+    };
+    let of = |namespace: &str| json!({"ok": format!("pem of {namespace}").as_bytes()});
+    assert_eq!(bench.seen(secret("shared", "c-ca"), granted(&["shared"])).await, of("shared"));
+    assert_eq!(bench.seen(secret("mine", "c-ca"), granted(&[])).await, of("mine"), "the object's own");
+    let only_namespace = Grants { secrets: Vec::new(), ..granted(&["*"]) };
+    let rows = [
+        ("no namespace granted", secret("shared", "c-ca"), granted(&[]), "Denied"),
+        ("another namespace granted", secret("shared", "c-ca"), granted(&["other"]), "Denied"),
+        ("the name not granted", secret("shared", "clouds"), granted(&["shared"]), "Denied"),
+        ("no name granted", secret("shared", "c-ca"), only_namespace, "Denied"),
+        ("the empty namespace", secret("", "c-ca"), granted(&["*"]), "Denied"),
+        ("a path for a namespace", secret("a/secrets/b?c=", "c-ca"), granted(&["*"]), "Invalid"),
+    ];
+    for (name, spec, grants, expected) in rows {
+        let seen = bench.seen(spec, grants).await;
+        assert_eq!(seen["refused"], format!("Refusal::{expected}"), "{name}: {seen}");
+    }
+}
+
+#[tokio::test]
 async fn keys_need_a_grant() {
     let bench = Bench::new(Limits::default()).await;
     let seen = bench.seen(json!({"do": "keys"}), Grants::default()).await;

@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use capwasm_runtime::{ClientCertificate, Failure, Grants, Limits, NamedEndpoint, Rule};
+use capwasm_runtime::{ClientCertificate, Failure, Grants, HttpClient, Limits, NamedEndpoint, Rule};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -19,7 +20,8 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::support::Bench;
 
-/// Tells what was asked; `/big` is large, `/slow` late, `/elsewhere` a redirect.
+/// Tells what was asked; `/big` is large, `/slow` late, `/elsewhere` a redirect; `/count` never says the
+/// same twice, nor does `/refused`, which is a 401.
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
@@ -33,6 +35,13 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     let mut response = Response::new(Full::new(Bytes::from(said.to_string())));
     match parts.uri.path() {
         "/big" => *response.body_mut() = Full::new(Bytes::from(vec![b'x'; 9 << 20])),
+        "/count" | "/refused" => {
+            let count = COUNT.fetch_add(1, Ordering::SeqCst);
+            *response.body_mut() = Full::new(Bytes::from(format!("{said} {count}")));
+            if parts.uri.path() == "/refused" {
+                *response.status_mut() = hyper::StatusCode::UNAUTHORIZED;
+            }
+        }
         "/slow" => tokio::time::sleep(Duration::from_secs(1)).await,
         "/elsewhere" => {
             *response.status_mut() = hyper::StatusCode::FOUND;
@@ -42,6 +51,9 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     }
     Ok(response)
 }
+
+/// Makes every answer of `/count` and `/refused` another.
+static COUNT: AtomicU64 = AtomicU64::new(0);
 
 fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
     tokio::spawn(async move {
@@ -263,4 +275,87 @@ async fn an_endpoint_presents_the_client_certificate_of_its_grant() {
     let identity = ClientCertificate { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() };
     let known = NamedEndpoint { client_certificate: Some(identity), ..anonymous };
     assert_eq!(body(&bench.seen(get("http://engine.endpoint/x"), endpoint(known)).await)["path"], "/x");
+}
+
+/// Calls of one generation share what is kept; another generation, or another client of the same grants, has its own.
+#[tokio::test]
+async fn a_recent_answer_will_do_for_the_very_same_request_of_the_same_generation() {
+    let authority = authority();
+    let server = tls(&authority, None).await;
+    let grants = Grants { insecure_tls: true, ..origins(&[format!("https://{server}")]) };
+    let bench = Bench::new(Limits { requests: 1, ..Limits::default() }).await;
+    let generation = Arc::new(HttpClient::new(&grants, &bench.limits).unwrap());
+    let ask = async |client: &Arc<HttpClient>, changes: Value| {
+        let mut spec = json!({"do": "http", "method": "POST", "url": format!("https://{server}/count"), "body": "password",
+            "trust": authority.pem(), "maxAge": 3_600_000});
+        spec.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        let mut call = bench.call(spec, grants.clone());
+        call.capabilities.http = client.clone();
+        crate::support::seen(&bench.provider.call(call).await.unwrap())["ok"]["body"].clone()
+    };
+    let first = ask(&generation, json!({})).await;
+    assert!(first.is_string());
+    assert_eq!(ask(&generation, json!({})).await, first, "in another call");
+    assert_eq!(ask(&generation, json!({"times": 5})).await, first, "what is not sent does not count as a request");
+    let others = [
+        ("the body", json!({"body": "another"})),
+        ("the method", json!({"method": "PUT"})),
+        ("the URL", json!({"url": format!("https://{server}/count?x")})),
+        ("no verification", json!({"insecure": true})),
+        ("a send is always sent", json!({"maxAge": null})),
+    ];
+    for (name, changes) in others {
+        assert_ne!(ask(&generation, changes).await, first, "{name}");
+    }
+    assert_eq!(ask(&generation, json!({})).await, first, "the first is still kept");
+    let next = Arc::new(HttpClient::new(&grants, &bench.limits).unwrap());
+    assert_ne!(ask(&next, json!({})).await, first, "another generation begins anew");
+    let renewed = ask(&generation, json!({"maxAge": 0})).await;
+    assert_ne!(renewed, first, "asked anew");
+    assert_eq!(ask(&generation, json!({})).await, renewed, "and kept");
+    let refused = json!({"url": format!("https://{server}/refused")});
+    assert_ne!(ask(&generation, refused.clone()).await, ask(&generation, refused).await, "a refusal is not kept");
+}
+
+#[tokio::test]
+async fn of_calls_that_want_the_same_at_once_one_asks() {
+    let server = tcp().await;
+    let grants = origins(&[format!("http://{server}")]);
+    let bench = Bench::new(Limits::default()).await;
+    let client = Arc::new(HttpClient::new(&grants, &bench.limits).unwrap());
+    let calls = (0..6).map(|_| {
+        let spec =
+            json!({"do": "http", "method": "POST", "url": format!("http://{server}/count?at-once"), "maxAge": 60_000});
+        let mut call = bench.call(spec, grants.clone());
+        call.capabilities.http = client.clone();
+        bench.provider.call(call)
+    });
+    let answers = futures::future::join_all(calls).await;
+    let bodies: Vec<Value> =
+        answers.iter().map(|reply| crate::support::seen(reply.as_ref().unwrap())["ok"]["body"].clone()).collect();
+    assert!(bodies[0].is_string() && bodies.iter().all(|body| *body == bodies[0]), "{bodies:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_vouches_for_is_reached_only_when_that_is_granted_and_asked_for() {
+    let server = tls(&authority(), None).await;
+    let bench = Bench::new(Limits::default()).await;
+    let grants = |insecure_tls| Grants { insecure_tls, ..origins(&[format!("https://{server}")]) };
+    let asked = |insecure: bool| {
+        let mut spec = get(format!("https://{server}/x"));
+        spec["insecure"] = json!(insecure);
+        spec
+    };
+    let denied = bench.seen(asked(true), grants(false)).await;
+    assert_eq!(denied["refused"], "Refusal::Denied", "{denied}");
+    assert!(denied["message"].as_str().unwrap().contains("spec.grants.insecureTLS"), "{denied}");
+    let unasked = bench.seen(asked(false), grants(true)).await;
+    assert_eq!(unasked["refused"], "Refusal::Unavailable", "{unasked}");
+    assert_eq!(body(&bench.seen(asked(true), grants(true)).await)["path"], "/x");
+    let elsewhere = Grants { insecure_tls: true, ..Grants::default() };
+    assert_eq!(
+        bench.seen(asked(true), elsewhere).await["refused"],
+        "Refusal::Denied",
+        "the origin needs its own grant"
+    );
 }

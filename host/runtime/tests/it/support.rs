@@ -112,11 +112,12 @@ impl Lookup for Objects {
 
 #[async_trait]
 impl Secrets for Objects {
-    async fn open(&self, name: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
+    async fn open(&self, namespace: Option<&str>, name: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused> {
         if name == "missing-ca" {
             return Err(Refused::not_found("no such Secret"));
         }
-        Ok(BTreeMap::from([("tls.crt".to_owned(), b"pem".to_vec())]))
+        let pem = namespace.map_or_else(|| "pem".to_owned(), |namespace| format!("pem of {namespace}"));
+        Ok(BTreeMap::from([("tls.crt".to_owned(), pem.into_bytes())]))
     }
 
     async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused> {

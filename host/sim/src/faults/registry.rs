@@ -21,6 +21,8 @@ struct Entry {
     injected: Injected,
     /// Calls that may still go wrong.
     left: Option<u32>,
+    /// Calls that go well first.
+    spared: u32,
     /// Grows by the share with every call that matches; a whole one is a call that goes wrong.
     due: f64,
 }
@@ -61,8 +63,11 @@ impl Faults {
             let mut state = self.state.lock();
             state.next += 1;
             let id = state.next.to_string();
-            let left = if let Fault::Call(call) = &fault { call.count } else { None };
-            state.entries.push(Entry { injected: Injected { id: id.clone(), fault }, left, due: 0.0 });
+            let (left, spared) = match &fault {
+                Fault::Call(call) => (call.count, call.after.unwrap_or(0)),
+                Fault::Node { .. } => (None, 0),
+            };
+            state.entries.push(Entry { injected: Injected { id: id.clone(), fault }, left, spared, due: 0.0 });
             id
         };
         self.changed.send_replace(());
@@ -116,6 +121,10 @@ impl Faults {
             if !call.matches(method, path) {
                 return false;
             }
+            if entry.spared > 0 {
+                entry.spared -= 1;
+                return false;
+            }
             // A millionth more, so that three thirds are one.
             entry.due += call.share.unwrap_or(1.0).clamp(0.0, 1.0);
             if entry.due + 1e-6 < 1.0 {
@@ -160,6 +169,14 @@ mod tests {
         assert_eq!(faults.judge("POST", "/x"), Some(Verdict(call)));
         assert_eq!(faults.judge("POST", "/x"), None);
         assert!(faults.list().is_empty());
+    }
+
+    #[test]
+    fn calls_go_well_until_the_one_that_is_meant() {
+        let faults = Faults::default();
+        faults.inject(Fault::Call(CallFault { after: Some(2), count: Some(1), ..CallFault::status(409) }));
+        let wrong: Vec<bool> = (0..5).map(|_| faults.judge("GET", "/").is_some()).collect();
+        assert_eq!(wrong, [false, false, true, false, false]);
     }
 
     #[test]

@@ -30,3 +30,5 @@ pub const KUBELET_FLAGS: &str = "/var/lib/kubelet/kubeadm-flags.env";
 pub const KUBELET_CONFIG: &str = "/var/lib/kubelet/config.yaml";
 /// Version of the kubelet that a node without a version in its image pretends to be.
 pub const KUBELET_VERSION: &str = "/var/lib/kubelet/simulated-version";
+/// What a cloud's controller manager would write into the Node's `spec.providerID`, on a machine of a simulated cloud.
+pub const PROVIDER_ID: &str = "/run/capwasm/provider-id";

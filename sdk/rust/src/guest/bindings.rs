@@ -92,6 +92,17 @@ pub mod infrastructure_machine_pool {
     pub use self::exports::capwasm::provider::infrastructure_machine_pool::*;
 }
 
+pub mod controller {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package capwasm:sdk; world controller { export capwasm:provider/controller@0.1.0; }",
+        world: "capwasm:sdk/controller",
+        pub_export_macro: true,
+        with: { "capwasm:provider/types@0.1.0": crate::guest::bindings::imported::types },
+    });
+    pub use self::exports::capwasm::provider::controller::*;
+}
+
 pub mod conversion {
     wit_bindgen::generate!({
         path: "../../wit",

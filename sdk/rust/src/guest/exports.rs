@@ -5,14 +5,14 @@ use std::marker::PhantomData;
 use serde_json::Value;
 
 use super::bindings::{
-    bootstrap, control_plane, conversion, descriptor, imported::types, infrastructure_cluster, infrastructure_machine,
-    infrastructure_machine_pool,
+    bootstrap, control_plane, controller, conversion, descriptor, imported::types, infrastructure_cluster,
+    infrastructure_machine, infrastructure_machine_pool,
 };
 use super::imports::{Imports, deliver};
 use crate::host::Host;
 use crate::problem::{Fault, Problem};
 use crate::provider::{
-    Bootstrap, Context, ControlPlane, Conversion, Endpoint, InfrastructureCluster, InfrastructureMachine,
+    Bootstrap, Context, ControlPlane, Controller, Conversion, Endpoint, InfrastructureCluster, InfrastructureMachine,
     InfrastructureMachinePool, Provider,
 };
 
@@ -122,6 +122,16 @@ impl<T: InfrastructureMachinePool> infrastructure_machine_pool::Guest for Guest<
 
     fn deprovision(object: String) -> Result<bool, types::Problem> {
         run(&INFRASTRUCTURE, &object, T::deprovision)
+    }
+}
+
+impl<T: Controller> controller::Guest for Guest<T> {
+    fn reconcile(object: String) -> Result<(), types::Problem> {
+        run(&INFRASTRUCTURE, &object, T::reconcile)
+    }
+
+    fn delete(object: String) -> Result<bool, types::Problem> {
+        run(&INFRASTRUCTURE, &object, T::delete)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The contract's imports as a [`Host`], and an [`Outcome`] handed over to them.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::bindings::imported::{call, etcd, http, log, lookup, outcome, pki, secrets, types, workload};
@@ -35,6 +37,10 @@ impl From<types::CallError> for Refused {
         };
         Refused { refusal, reason: error.reason, message: error.message }
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn reference(target: &ObjectRef) -> types::ObjectRef {
@@ -166,6 +172,10 @@ impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP,
         keys.iter().map(reveal).collect()
     }
 
+    fn secret_in(&self, namespace: &str, name: &str, key: &str) -> Result<Vec<u8>, Refused> {
+        Ok(secrets::open_in(namespace, name)?.reveal(key)?)
+    }
+
     fn bootstrap_data(&self, key: &str) -> Result<Vec<u8>, Refused> {
         Ok(secrets::bootstrap_data()?.reveal(key)?)
     }
@@ -179,9 +189,16 @@ impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP,
             client.trust(pem)?;
         }
         if let Some(deadline) = request.deadline {
-            client.deadline(u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX));
+            client.deadline(millis(deadline));
         }
-        let response = client.send(&request.method, &request.url, &request.headers, &request.body)?;
+        if request.insecure {
+            client.insecure()?;
+        }
+        let HttpRequest { method, url, headers, body, .. } = request;
+        let response = match request.max_age {
+            Some(age) => client.recent(method, url, headers, body, millis(age))?,
+            None => client.send(method, url, headers, body)?,
+        };
         Ok(HttpResponse { status: response.status, headers: response.headers, body: response.body })
     }
 
@@ -273,7 +290,7 @@ pub fn deliver(collected: &Outcome) {
         deliver_operation(operation);
     }
     if let Some(delay) = collected.wake_after {
-        outcome::wake_after(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+        outcome::wake_after(millis(delay));
     }
     if collected.wake_when_applied {
         outcome::wake_when_applied();

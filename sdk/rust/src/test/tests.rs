@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+use std::time::Duration;
+
 use super::*;
 use crate::host::Host;
 use crate::refused::Optional;
@@ -86,4 +88,48 @@ fn several_keys_of_a_secret_are_there_or_not_each() {
     let found = host.secret_keys("c-ca", &["tls.crt", "tls.key"]).unwrap();
     assert_eq!(found, [Some(b"cert".to_vec()), None]);
     assert_eq!(host.secret_keys("other", &["tls.crt"]).unwrap_err().refusal, Refusal::NotFound);
+}
+
+#[test]
+fn a_recent_answer_does_for_the_very_same_request_while_it_is_young_and_only_when_it_was_a_success() {
+    let sent = std::rc::Rc::new(std::cell::Cell::new(0_u16));
+    let count = sent.clone();
+    let mut host = TestHost::new().now_ms(0).http(move |request| {
+        count.set(count.get() + 1);
+        let status = if request.url.ends_with("/wrong") { 401 } else { 201 };
+        Ok(HttpResponse { status, body: count.get().to_string().into_bytes(), ..HttpResponse::default() })
+    });
+    let token = HttpRequest::new("POST", "https://cloud/v3").max_age(Duration::from_millis(10));
+    let first = Host::http(&host, &token).unwrap();
+    host.set_now_ms(10);
+    assert_eq!(Host::http(&host, &token).unwrap(), first, "young enough");
+    assert_ne!(Host::http(&host, &token.clone().body("text/plain", b"other".to_vec())).unwrap(), first, "another body");
+    assert_ne!(Host::http(&host, &token.clone().trust("another CA")).unwrap(), first, "another trust");
+    assert_ne!(Host::http(&host, &HttpRequest::new("POST", "https://cloud/v3")).unwrap(), first, "a send is a send");
+    host.set_now_ms(11);
+    let second = Host::http(&host, &token).unwrap();
+    assert_ne!(second, first, "too old");
+    let third = Host::http(&host, &token.clone().max_age(Duration::ZERO)).unwrap();
+    assert_ne!(third, second, "asked anew");
+    assert_eq!(Host::http(&host, &token).unwrap(), third, "the latest is kept");
+    let before = sent.get();
+    let wrong = HttpRequest::new("POST", "https://cloud/wrong").max_age(Duration::from_secs(1));
+    for _ in 0..2 {
+        assert_eq!(Host::http(&host, &wrong).unwrap().status, 401);
+    }
+    assert_eq!((sent.get(), usize::from(sent.get())), (before + 2, host.requests().len()), "a refusal is not kept");
+}
+
+#[test]
+fn a_secret_elsewhere_and_insecure_tls_need_their_grant() {
+    let host = TestHost::new().secret("mine", "k", "1").secret_in("shared", "clouds", "k", "2");
+    assert_eq!(Host::secret_in(&host, "shared", "clouds", "k").unwrap(), b"2");
+    assert_eq!(Host::secret_in(&host, "default", "mine", "k").unwrap(), b"1", "the object's own namespace");
+    assert!(Host::secret_in(&host, "shared", "mine", "k").unwrap_err().is_not_found());
+    assert_eq!(Host::secret_in(&host, "other", "clouds", "k").unwrap_err().refusal, Refusal::Denied);
+    let request = HttpRequest { insecure: true, ..HttpRequest::new("GET", "https://cloud/") };
+    assert_eq!(Host::http(&host, &request).unwrap_err().refusal, Refusal::Denied);
+    assert!(host.requests().is_empty());
+    let granted = TestHost::new().insecure_tls().http(|_| Ok(HttpResponse { status: 200, ..HttpResponse::default() }));
+    assert_eq!(Host::http(&granted, &request).unwrap().status, 200);
 }

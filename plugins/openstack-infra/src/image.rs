@@ -1,0 +1,30 @@
+//! Typed calls of Glance.
+
+use serde::Deserialize;
+
+use crate::answer::decode;
+use crate::cloud::{Cloud, Failure, Query, Service, encode};
+
+const GLANCE: &str = "Glance";
+
+/// An image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[allow(missing_docs, reason = "the names are Glance's")]
+pub struct Image {
+    pub id: String,
+    #[serde(default)]
+    pub name: Option<String>,
+    /// `linux`, `windows`: a property that whoever uploads an image may set.
+    #[serde(default)]
+    pub os_type: Option<String>,
+}
+
+/// All that match.
+pub fn images(cloud: &Cloud<'_>, query: &Query) -> Result<Vec<Image>, Failure> {
+    cloud.list(Service::Image, "/images", "images", query)?.into_iter().map(|item| decode(GLANCE, item)).collect()
+}
+
+/// One by its id.
+pub fn image(cloud: &Cloud<'_>, id: &str) -> Result<Option<Image>, Failure> {
+    cloud.find(Service::Image, &format!("/images/{}", encode(id)))?.map(|answer| decode(GLANCE, answer)).transpose()
+}

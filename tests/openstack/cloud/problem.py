@@ -1,0 +1,5 @@
+"""What goes wrong in a way that a message explains."""
+
+
+class Problem(Exception):
+    pass

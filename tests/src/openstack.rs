@@ -1,0 +1,44 @@
+//! OpenStack as a test sees it: the real services of `tests/openstack`, or the fake of `capwasm_sim::openstack`, through the same
+//! client, with a project of the test's own.
+//!
+//! ```text
+//! Project ──► Cloud (token, catalog) ──► the services
+//! host    ──► Proxy (counts, cuts, answers instead) ──► the services
+//! ```
+
+mod access;
+mod bed;
+mod cloud;
+pub mod contract;
+pub mod manifests;
+mod project;
+pub mod proxy;
+pub mod shape;
+
+use std::path::PathBuf;
+
+pub use access::Access;
+pub use bed::Bed;
+pub use cloud::{Answer, Cloud};
+pub use project::Project;
+pub use proxy::Proxy;
+
+use crate::skip;
+
+/// `clouds.yaml` of the real services; otherwise `test` is told to be skipped.
+pub fn real(test: &str) -> Option<Access> {
+    if std::env::var_os("CAPWASM_SKIP_OPENSTACK").is_some() {
+        skip::skip(test, "the real OpenStack services are left out or could not be started (CAPWASM_SKIP_OPENSTACK)");
+        return None;
+    }
+    let file = std::env::var_os("CAPWASM_OPENSTACK")
+        .map_or_else(|| crate::binary::target().join("openstack/clouds.yaml"), PathBuf::from);
+    match std::fs::read_to_string(&file) {
+        Ok(text) => Some(Access::of(&text, "ost-admin")),
+        Err(error) => {
+            let how = "start the services with `tests/openstack/stack up`";
+            skip::skip(test, &format!("{}: {error}; {how}", file.display()));
+            None
+        }
+    }
+}

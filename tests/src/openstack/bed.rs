@@ -1,0 +1,161 @@
+//! Everything that a test of the provider needs: a management cluster with the provider, services, a proxy in between, a project.
+
+use std::time::Duration;
+
+use capwasm_sim::openstack::{Nodes, OpenStack, Options};
+use serde_json::{Value, json};
+
+use super::{Access, Project, Proxy, manifests};
+use crate::management::Management;
+use crate::objects::{Objects, is, text};
+use crate::{sample, wait};
+
+/// How often it is looked whether the end is reached.
+const GLANCE: Duration = Duration::from_millis(100);
+const PROVIDER: &str = "openstack-infra";
+
+/// A management cluster in front of real services or of a fake.
+pub struct Bed {
+    /// `capwasm up`, with the provider.
+    pub management: Management,
+    /// Where its clusters go.
+    pub project: Project,
+    /// Between the two.
+    pub proxy: Proxy,
+    /// Objects of the namespace that is named for the test.
+    pub objects: Objects,
+    fake: Option<OpenStack>,
+}
+
+impl Bed {
+    /// On a fake whose servers become simulated nodes.
+    pub async fn fake(test: &str) -> Bed {
+        let management = Management::start();
+        let nodes = Nodes { engine: management.data_dir().join("sim.sock"), version: sample::VERSION.to_owned() };
+        let fake =
+            OpenStack::start(Options { nodes: Some(nodes), ..Options::default() }).await.expect("the fake starts");
+        let admin = Access::of(&fake.clouds_yaml(), "ost-admin");
+        Bed::on(management, &admin, test, Some(fake)).await
+    }
+
+    /// On real services.
+    pub async fn real(admin: &Access, test: &str) -> Bed {
+        Bed::on(Management::start(), admin, test, None).await
+    }
+
+    async fn on(management: Management, admin: &Access, test: &str, fake: Option<OpenStack>) -> Bed {
+        let project = Project::new(admin, test).await;
+        let proxy = Proxy::start(&project.access.auth_url);
+        let objects = management.objects(test).await;
+        let bed = Bed { management, project, proxy, objects, fake };
+        bed.grant(&[&bed.proxy.origin()], json!({})).await;
+        let clouds = bed.project.access.at(bed.proxy.auth_url()).clouds_yaml();
+        bed.objects.create(&manifests::identity(test, &clouds, None)).await;
+        bed
+    }
+
+    /// Lets the provider reach these origins and no other, with more in `spec.grants`.
+    pub async fn grant(&self, origins: &[&str], more: Value) {
+        let mut grants = json!({"origins": origins});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            grants[key] = value.clone();
+        }
+        self.objects.merge("WasmProvider", PROVIDER, json!({"spec": {"grants": grants}})).await;
+        let serves = |provider: &Value| {
+            is(provider, "Ready") && provider["status"]["observedGeneration"] == provider["metadata"]["generation"]
+        };
+        self.objects.until("WasmProvider", PROVIDER, "it serves with its grants", serves).await;
+    }
+
+    /// Creates objects.
+    pub async fn create(&self, documents: impl IntoIterator<Item = Value>) {
+        for document in documents {
+            self.objects.create(&document).await;
+        }
+    }
+
+    /// Waits until an OpenStackCluster is Ready.
+    pub async fn cluster_ready(&self, name: &str) -> Value {
+        let ready = |object: &Value| is(object, "Ready") && sample::is_provisioned(object);
+        self.objects.until("OpenStackCluster", name, "it is ready", ready).await
+    }
+
+    /// Waits until an OpenStackMachine is Ready.
+    pub async fn machine_ready(&self, name: &str) -> Value {
+        let ready = |object: &Value| is(object, "Ready") && sample::is_provisioned(object);
+        self.objects.until("OpenStackMachine", name, "it is ready", ready).await
+    }
+
+    /// Waits until all Machines of a cluster run and the Cluster is Available.
+    pub async fn available(&self, name: &str, machines: usize) -> Value {
+        wait::until(&format!("cluster {name} is available"), async || {
+            let all = self.objects.list("Machine").await;
+            let ours = all.iter().filter(|machine| text(machine, "/spec/clusterName") == name);
+            let phases: Vec<&str> = ours.map(|machine| text(machine, "/status/phase")).collect();
+            let cluster = self.objects.get("Cluster", name).await;
+            let running = phases.len() == machines && phases.iter().all(|phase| *phase == "Running");
+            if running && is(&cluster, "Available") {
+                Ok(cluster)
+            } else {
+                Err(format!("{phases:?}, {}", cluster["status"]))
+            }
+        })
+        .await
+    }
+
+    /// Deletes Clusters and waits until nothing is left of them: no object but the identity, no resource in the project.
+    pub async fn delete(&self, clusters: &[&str]) {
+        for name in clusters {
+            self.objects.delete("Cluster", name).await;
+        }
+        self.nothing_is_left().await;
+    }
+
+    /// Waits until there is no object but the identity, and no resource in the project.
+    pub async fn nothing_is_left(&self) {
+        wait::until("no object is left", async || {
+            let mut left: Vec<String> = self.objects.versions().await.into_iter().map(|(name, _)| name).collect();
+            left.retain(|name| name != "Secret/cloud-config");
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        })
+        .await;
+        self.project.empty().await;
+    }
+
+    /// Kills the host after each write, whose answer it never sees, and starts it again until the end is reached; how often.
+    /// The proxy has
+    /// to have been told to cut after one write.
+    pub async fn killed_after_every_write(&self, mut is_done: impl AsyncFnMut() -> bool) -> usize {
+        let mut times = 0;
+        loop {
+            tokio::select! {
+                () = self.proxy.cut() => {
+                    self.management.kill();
+                    times += 1;
+                    assert!(times < 200, "the same writes again and again: {:?}", self.proxy.counts());
+                    self.proxy.cut_after(1);
+                    self.management.restart();
+                }
+                () = done(&mut is_done) => {
+                    self.proxy.pass();
+                    return times;
+                }
+            }
+        }
+    }
+
+    /// The end of it all; a project of real services is removed.
+    pub async fn end(self) {
+        self.management.kill();
+        self.project.remove().await;
+        if let Some(fake) = self.fake {
+            fake.stop().await;
+        }
+    }
+}
+
+async fn done(is_done: &mut impl AsyncFnMut() -> bool) {
+    while !is_done().await {
+        tokio::time::sleep(GLANCE).await;
+    }
+}

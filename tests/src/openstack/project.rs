@@ -1,0 +1,119 @@
+//! A project of a test's own, so that nobody else's resources are in its lists.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Access, Cloud};
+use crate::wait;
+
+const PASSWORD: &str = "of-a-test";
+
+/// A project with one user, who has the roles of a CAPO user.
+pub struct Project {
+    /// Of the admin.
+    pub admin: Cloud,
+    /// Of the project's user.
+    pub cloud: Cloud,
+    /// How its user logs in.
+    pub access: Access,
+    /// Its name.
+    pub name: String,
+}
+
+impl Project {
+    /// A new one. Its name is made from the test's and something that is never used again.
+    pub async fn new(admin: &Access, test: &str) -> Project {
+        let name = format!("{test}-{}-{:04x}", std::process::id(), rand::random::<u16>());
+        let authority = Cloud::log_in(admin).await;
+        let project = json!({"project": {"name": name, "domain_id": "default"}});
+        let project = authority.post("identity", "/projects", &project).await;
+        let project_id = project["project"]["id"].as_str().expect("a project has an id");
+        let user = json!({"user": {"name": name, "password": PASSWORD, "domain_id": "default", "default_project_id": project_id}});
+        let user = authority.post("identity", "/users", &user).await;
+        let user_id = user["user"]["id"].as_str().expect("a user has an id");
+        for role in authority.list("identity", "/roles", "roles").await {
+            if role["name"] == "member" || role["name"] == "load-balancer_member" {
+                let role = role["id"].as_str().expect("a role has an id");
+                let path = format!("/projects/{project_id}/users/{user_id}/roles/{role}");
+                authority.put("identity", &path, &Value::Null).await;
+            }
+        }
+        let access = Access::password(&admin.auth_url, &name, PASSWORD, &name);
+        Project { admin: authority, cloud: Cloud::log_in(&access).await, access, name }
+    }
+
+    /// An application credential of its user: its id and how to log in with it.
+    pub async fn application_credential(&self) -> Access {
+        let path = format!("/users/{}/application_credentials", self.cloud.user_id);
+        let body = json!({"application_credential": {"name": "capi", "secret": "of-a-test"}});
+        let made = self.cloud.post("identity", &path, &body).await;
+        let auth = json!({
+            "application_credential_id": made["application_credential"]["id"],
+            "application_credential_secret": "of-a-test",
+        });
+        Access { auth_url: self.access.auth_url.clone(), auth }
+    }
+
+    /// Everything that is in it, as `kind name`, sorted. What every project has from the start is left out.
+    pub async fn resources(&self) -> Vec<String> {
+        let id = &self.cloud.project_id;
+        let mut all = Vec::new();
+        for (kind, service, path, key) in [
+            ("server", "compute", "/servers".to_owned(), "servers"),
+            ("server group", "compute", "/os-server-groups".to_owned(), "server_groups"),
+            ("network", "network", format!("/v2.0/networks?project_id={id}"), "networks"),
+            ("subnet", "network", format!("/v2.0/subnets?project_id={id}"), "subnets"),
+            ("router", "network", format!("/v2.0/routers?project_id={id}"), "routers"),
+            ("port", "network", format!("/v2.0/ports?project_id={id}"), "ports"),
+            ("trunk", "network", format!("/v2.0/trunks?project_id={id}"), "trunks"),
+            ("floating IP", "network", format!("/v2.0/floatingips?project_id={id}"), "floatingips"),
+            ("security group", "network", format!("/v2.0/security-groups?project_id={id}"), "security_groups"),
+            ("load balancer", "load-balancer", format!("/v2/lbaas/loadbalancers?project_id={id}"), "loadbalancers"),
+            ("volume", "block-storage", format!("/{id}/volumes"), "volumes"),
+        ] {
+            let path = if self.cloud.catalog[service].ends_with(id.as_str()) {
+                path.replace(&format!("/{id}"), "")
+            } else {
+                path
+            };
+            for resource in self.cloud.list(service, &path, key).await {
+                let name = resource["name"].as_str().or(resource["floating_ip_address"].as_str()).unwrap_or_default();
+                if !(kind == "security group" && name == "default") {
+                    all.push(format!("{kind} {name}"));
+                }
+            }
+        }
+        all.sort();
+        all
+    }
+
+    /// How often each `kind name` is there.
+    pub async fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for resource in self.resources().await {
+            *counts.entry(resource).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Waits until nothing is in it.
+    pub async fn empty(&self) {
+        wait::until(&format!("nothing is left in project {}", self.name), async || {
+            let left = self.resources().await;
+            if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        })
+        .await;
+    }
+
+    /// Removes project and user, which have to be empty.
+    pub async fn remove(self) {
+        // Neutron's default group stays behind otherwise.
+        for group in self.cloud.list("network", "/v2.0/security-groups", "security_groups").await {
+            let id = group["id"].as_str().expect("a group has an id");
+            self.admin.delete("network", &format!("/v2.0/security-groups/{id}")).await;
+        }
+        self.admin.delete("identity", &format!("/users/{}", self.cloud.user_id)).await;
+        self.admin.delete("identity", &format!("/projects/{}", self.cloud.project_id)).await;
+    }
+}

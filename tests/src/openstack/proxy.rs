@@ -1,0 +1,382 @@
+//! Between a client and OpenStack's services, real or fake: counts calls, answers in their place, and cuts them off.
+//!
+//! ```text
+//! http://127.0.0.1:PROXY/127.0.0.1:29004/v2.1/servers  ──►  http://127.0.0.1:29004/v2.1/servers
+//! ```
+//!
+//! Addresses of the services in answers (the catalog, links to next pages) are replaced, so that whoever logs in here stays here.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, Uri};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+use tokio_rustls::TlsAcceptor;
+
+/// A call that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// HTTP method.
+    pub method: Method,
+    /// Type of service as in the catalog; empty until a client has seen one.
+    pub service: String,
+    /// Below the service's endpoint, without the query.
+    pub path: String,
+    /// Without the question mark.
+    pub query: String,
+    /// What was answered; none when the client was cut off.
+    pub status: Option<u16>,
+}
+
+impl Call {
+    /// Whether it may change something: anything but a read and a request for a token.
+    pub fn is_write(&self) -> bool {
+        self.method != Method::GET && !self.is_token()
+    }
+
+    /// Whether it asks for a token.
+    pub fn is_token(&self) -> bool {
+        self.path.ends_with("/auth/tokens")
+    }
+
+    /// Method, service and path with `*` for ids.
+    pub fn pattern(&self) -> String {
+        let part = |part: &str| if is_id(part) { "*".to_owned() } else { part.to_owned() };
+        let path: Vec<String> = self.path.split('/').map(part).collect();
+        format!("{} {} {}", self.method, self.service, path.join("/"))
+    }
+}
+
+fn is_id(part: &str) -> bool {
+    let hex = part.bytes().filter(u8::is_ascii_hexdigit).count();
+    part.len() >= 32 && hex >= 32 && part.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}
+
+/// What is done with a call.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// It is passed on, and its answer back.
+    Pass,
+    /// It is answered here, and the service never learns of it.
+    Answer(u16, Vec<(&'static str, String)>, Value),
+    /// It is passed on after a time.
+    Late(Duration),
+    /// The connection is closed, and the service never learns of it.
+    Drop,
+    /// It is passed on, and its answer is thrown away with the connection.
+    Lose,
+}
+
+impl Action {
+    /// A service's own way to say that something is wrong.
+    pub fn status(status: u16, message: &str) -> Action {
+        let body = serde_json::json!({"error": {"code": status, "title": "of a test", "message": message}});
+        Action::Answer(status, Vec::new(), body)
+    }
+}
+
+type Rule = Box<dyn FnMut(&Call) -> Action + Send>;
+
+/// A running proxy, on a thread of its own. It ends when it is dropped.
+pub struct Proxy {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    upstream: String,
+    /// PEM, where it speaks TLS.
+    certificate: Option<String>,
+    _end: oneshot::Sender<()>,
+}
+
+struct Shared {
+    http: Client<HttpConnector, Full<Bytes>>,
+    /// With scheme and port.
+    origin: Mutex<String>,
+    state: Mutex<State>,
+    /// Whether the writes that were waited for have come.
+    cut: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    calls: Vec<Call>,
+    rule: Option<Rule>,
+    /// Writes that still pass; after the last one, whose answer is lost, nothing does.
+    writes_left: Option<usize>,
+    /// Types of services by their endpoints, longest first.
+    catalog: BTreeMap<String, String>,
+}
+
+impl Proxy {
+    /// In front of the services whose Keystone is at `auth_url`.
+    pub fn start(auth_url: &str) -> Proxy {
+        Proxy::spawn(auth_url, None)
+    }
+
+    /// The same with TLS, by a certificate that nobody else has signed.
+    pub fn start_tls(auth_url: &str) -> Proxy {
+        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).expect("a certificate");
+        let chain = vec![made.cert.der().clone()];
+        let key = rustls_pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions of TLS")
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .expect("a certificate and its key");
+        Proxy::spawn(auth_url, Some((TlsAcceptor::from(Arc::new(config)), made.cert.pem())))
+    }
+
+    fn spawn(auth_url: &str, tls: Option<(TlsAcceptor, String)>) -> Proxy {
+        let (acceptor, certificate) = tls.unzip();
+        let shared = Arc::new(Shared {
+            http: Client::builder(TokioExecutor::new()).build_http(),
+            origin: Mutex::default(),
+            state: Mutex::default(),
+            cut: watch::Sender::new(false),
+        });
+        let (end, ended) = oneshot::channel();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (serving, scheme) = (Arc::clone(&shared), if certificate.is_some() { "https" } else { "http" });
+        // Not on the test's runtime: a test that waits for a process must not stop it.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+                let address = listener.local_addr().expect("it is bound");
+                *serving.origin.lock().expect("nobody panics") = format!("{scheme}://{address}");
+                tell.send(address).expect("somebody waits");
+                tokio::select! {
+                    () = accept(listener, acceptor, serving) => {}
+                    _ = ended => {}
+                }
+            });
+        });
+        let address = told.recv().expect("the proxy listens");
+        let (upstream, path) = split(auth_url);
+        let upstream = format!("{}/{upstream}{path}", shared.origin.lock().expect("nobody panics"));
+        Proxy { shared, address, upstream, certificate, _end: end }
+    }
+
+    /// Keystone's URL behind this proxy.
+    pub fn auth_url(&self) -> &str {
+        &self.upstream
+    }
+
+    /// Scheme, host and port.
+    pub fn origin(&self) -> String {
+        self.shared.origin.lock().expect("nobody panics").clone()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its certificate as PEM.
+    pub fn certificate(&self) -> &str {
+        self.certificate.as_deref().unwrap_or_default()
+    }
+
+    /// All calls until now.
+    pub fn calls(&self) -> Vec<Call> {
+        self.state().calls.clone()
+    }
+
+    /// Forgets the calls until now.
+    pub fn clear(&self) {
+        self.state().calls.clear();
+    }
+
+    /// How often each pattern was called.
+    pub fn counts(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for call in self.state().calls.iter() {
+            *counts.entry(call.pattern()).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Asks `rule` what to do with each call from now on.
+    pub fn rule(&self, rule: impl FnMut(&Call) -> Action + Send + 'static) {
+        self.state().rule = Some(Box::new(rule));
+    }
+
+    /// Passes everything on from now on.
+    pub fn pass(&self) {
+        let mut state = self.state();
+        (state.rule, state.writes_left) = (None, None);
+        self.shared.cut.send_replace(false);
+    }
+
+    /// Lets so many writes (at least one) take effect, loses the answer of the last one, and cuts everything off after it.
+    pub fn cut_after(&self, writes: usize) {
+        self.state().writes_left = Some(writes);
+        self.shared.cut.send_replace(false);
+    }
+
+    /// Waits until everything is cut off.
+    pub async fn cut(&self) {
+        let mut cut = self.shared.cut.subscribe();
+        cut.wait_for(|cut| *cut).await.expect("the proxy is there");
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.shared.state.lock().expect("nobody panics")
+    }
+}
+
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, shared: Arc<Shared>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { return };
+        let (shared, acceptor) = (Arc::clone(&shared), acceptor.clone());
+        tokio::spawn(async move {
+            let serve = service_fn(move |request| handle(Arc::clone(&shared), request));
+            let http = hyper::server::conn::http1::Builder::new();
+            // A client that goes away is not this side's problem.
+            let _ = match acceptor {
+                None => http.serve_connection(TokioIo::new(stream), serve).await,
+                Some(acceptor) => match acceptor.accept(stream).await {
+                    Ok(stream) => http.serve_connection(TokioIo::new(stream), serve).await,
+                    Err(_) => Ok(()),
+                },
+            };
+        });
+    }
+}
+
+/// An error closes the connection.
+#[derive(Debug, thiserror::Error)]
+#[error("cut off")]
+struct CutOff;
+
+impl From<Infallible> for CutOff {
+    fn from(never: Infallible) -> CutOff {
+        match never {}
+    }
+}
+
+async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, CutOff> {
+    let (parts, body) = request.into_parts();
+    let Some((host, path)) = parts.uri.path().trim_start_matches('/').split_once('/') else { return Err(CutOff) };
+    let (host, path) = (host.to_owned(), format!("/{path}"));
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    let body = body.collect().await.map_err(|_| CutOff)?.to_bytes();
+
+    let (index, action, last) = {
+        let mut state = shared.state.lock().expect("nobody panics");
+        let (service, below) = state.service_of(&format!("http://{host}{path}"), &path);
+        let call = Call { method: parts.method.clone(), service, path: below, query: query.clone(), status: None };
+        let action = state.rule.as_mut().map_or(Action::Pass, |rule| rule(&call));
+        let mut last = false;
+        let action = match state.writes_left {
+            Some(0) => Action::Drop,
+            Some(left) if call.is_write() => {
+                last = left == 1;
+                state.writes_left = Some(left - 1);
+                if last { Action::Lose } else { action }
+            }
+            _ => action,
+        };
+        state.calls.push(call);
+        (state.calls.len() - 1, action, last)
+    };
+    let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+    let uri: Uri = format!("http://{host}{path}{query}").parse().map_err(|_| CutOff)?;
+    match &action {
+        Action::Drop => return Err(CutOff),
+        Action::Answer(status, headers, body) => {
+            let mut answer = Response::builder().status(*status).header("content-type", "application/json");
+            for (name, value) in headers {
+                answer = answer.header(*name, value);
+            }
+            shared.note(index, *status);
+            return Ok(answer.body(Full::new(Bytes::from(body.to_string()))).expect("an answer"));
+        }
+        Action::Late(time) => tokio::time::sleep(*time).await,
+        Action::Pass | Action::Lose => {}
+    }
+    let mut forward = Request::builder().method(parts.method).uri(uri).body(Full::new(body)).expect("a request");
+    *forward.headers_mut() = end_to_end(&parts.headers);
+    let answer = shared.http.request(forward).await;
+    if last {
+        shared.cut.send_replace(true);
+    }
+    if matches!(action, Action::Lose) {
+        return Err(CutOff);
+    }
+    let (parts, body) = answer.map_err(|_| CutOff)?.into_parts();
+    let body = body.collect().await.map_err(|_| CutOff)?.to_bytes();
+    let body = shared.replace(&body);
+    shared.note(index, parts.status.as_u16());
+    let mut answer = Response::builder().status(parts.status).body(Full::new(body)).expect("an answer");
+    *answer.headers_mut() = end_to_end(&parts.headers);
+    Ok(answer)
+}
+
+impl Shared {
+    fn note(&self, index: usize, status: u16) {
+        let mut state = self.state.lock().expect("nobody panics");
+        // Gone when the calls were cleared meanwhile.
+        if let Some(call) = state.calls.get_mut(index) {
+            call.status = Some(status);
+        }
+    }
+
+    /// The body with this proxy in every address, after what it says about the catalog was learned.
+    fn replace(&self, body: &Bytes) -> Bytes {
+        let Ok(text) = std::str::from_utf8(body) else { return body.clone() };
+        if text.contains("\"catalog\"") {
+            let token: Value = serde_json::from_str(text).unwrap_or_default();
+            self.state.lock().expect("nobody panics").learn(&token);
+        }
+        let origin = self.origin.lock().expect("nobody panics").clone();
+        Bytes::from(text.replace("http://127.0.0.1:", &format!("{origin}/127.0.0.1:")))
+    }
+}
+
+impl State {
+    fn learn(&mut self, token: &Value) {
+        for service in token.pointer("/token/catalog").and_then(Value::as_array).into_iter().flatten() {
+            for endpoint in service["endpoints"].as_array().into_iter().flatten() {
+                if let (Some(url), Some(kind)) = (endpoint["url"].as_str(), service["type"].as_str()) {
+                    self.catalog.entry(url.trim_end_matches('/').to_owned()).or_insert_with(|| kind.to_owned());
+                }
+            }
+        }
+    }
+
+    fn service_of(&self, url: &str, path: &str) -> (String, String) {
+        let longest = self.catalog.iter().filter(|(root, _)| url.starts_with(root.as_str()));
+        match longest.max_by_key(|(root, _)| root.len()) {
+            Some((root, kind)) => (kind.clone(), url[root.len()..].to_owned()),
+            None => (String::new(), path.to_owned()),
+        }
+    }
+}
+
+/// Without those headers that are about one connection.
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let mut kept = headers.clone();
+    for name in ["connection", "content-length", "host", "keep-alive", "transfer-encoding"] {
+        kept.remove(name);
+    }
+    kept
+}
+
+fn split(url: &str) -> (&str, String) {
+    let rest = url.strip_prefix("http://").expect("the services speak HTTP");
+    rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")))
+}
