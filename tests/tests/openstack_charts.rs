@@ -58,6 +58,8 @@ async fn provision(name: &str, groups: &[Group], machines: usize, change: impl F
         let text = text.replace("NAMESPACE", name).replace("EXTERNAL", external[0]["id"].as_str().unwrap());
         let text = text.replace("NAME", name).replace("VERSION", VERSION);
         let text = text.replace("GROUP", group.name).replace("FLAVOR", group.flavor);
+        // Simulated nodes have the region in their providerID, which a machine has only when it is said.
+        let text = text.replace("cloudName: openstack}", "cloudName: openstack, region: RegionOne}");
         serde_saphyr::from_multiple::<Value>(&text).unwrap()
     };
     let mut secret = manifests::identity(name, &bed.project.access.at(bed.proxy.auth_url()).clouds_yaml(), None);

@@ -164,7 +164,7 @@ pub fn record(answers: &Answers) {
 }
 
 /// What another installation answers otherwise, as parts of the places of differences, with the reason.
-const OF_THE_INSTALLATION: [(&str, &str); 11] = [
+const OF_THE_INSTALLATION: [(&str, &str); 13] = [
     ("/revision_number:", "how often a service writes by itself"),
     ("/standard_attr_id:", "a number of Neutron's data base"),
     ("/hostId:", "where a server is"),
@@ -174,6 +174,8 @@ const OF_THE_INSTALLATION: [(&str, &str); 11] = [
     ("/owner_specified", "what made the image"),
     ("providers: /body/providers", "which drivers are loaded"),
     ("/availabilityZoneInfo", "which zones there are"),
+    ("/belongs_to_default_sg:", "null or false of the same rule, from one request to the next"),
+    ("server without a name: /body/badRequest/message", "Python's way to write the body"),
     ("/links/", "whether Cinder's endpoint has the project's id in it"),
     ("/faultstring: should be \"Invalid input for field/attribute lb_algorithm", "an unordered set in the message"),
 ];

@@ -18,9 +18,9 @@ pub fn identity(namespace: &str, clouds_yaml: &str, cacert: Option<&str>) -> Val
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": IDENTITY, "namespace": namespace}, "stringData": data})
 }
 
-/// `spec.identityRef` that names it.
+/// `spec.identityRef` that names it. With the region, which is then in `spec.providerID`, as simulated nodes have it.
 pub fn identity_ref() -> Value {
-    json!({"name": IDENTITY, "cloudName": "openstack"})
+    json!({"name": IDENTITY, "cloudName": "openstack", "region": "RegionOne"})
 }
 
 /// `spec` of an OpenStackCluster whose network is made for it, with a load balancer in front of its API.
@@ -37,7 +37,7 @@ pub fn cluster_spec() -> Value {
 
 /// `spec` of an OpenStackMachine or of a template of them.
 pub fn machine_spec() -> Value {
-    json!({"flavor": "m1.small", "image": {"filter": {"name": "node-image"}}})
+    json!({"identityRef": identity_ref(), "flavor": "m1.small", "image": {"filter": {"name": "node-image"}}})
 }
 
 /// OpenStackCluster and Cluster, without a control plane provider.
