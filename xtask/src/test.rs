@@ -22,12 +22,13 @@ pub struct Options {
 /// Runs the tests; an error when one fails.
 pub fn run(options: &Options) -> Result<()> {
     let skipped = |part: &str| options.skip.iter().any(|skip| skip == part);
-    // The services start while everything is built.
+    // Real services of OpenStack start while everything is built.
     let mut services = (!skipped("openstack") && setup::has_python(options.no_install))
         .then(|| openstack::Services::start(!options.no_install));
     let machine = setup::run(&setup::Options { no_install: options.no_install, skip_kubeadm: skipped("kubeadm") })?;
     build::plugins()?;
-    shell::run(build::cargo().args(["build", "--package", "capwasm", "--package", "capwasm-sim", "--bins"]))?;
+    // Binaries and tests in one selection: another would have other features of what they share, and compile it twice.
+    shell::run(build::cargo().args(["build", "--workspace", "--bins", "--tests"]))?;
 
     // Tests that cannot run write a line here: libtest would swallow it.
     let skips = build::target().join("skipped-tests.txt");
@@ -41,9 +42,7 @@ pub fn run(options: &Options) -> Result<()> {
             command.env(format!("CAPWASM_SKIP_{}", part.to_uppercase()), "1");
         }
     }
-    // The services had all the time of the build to start.
-    let mut built = build::cargo();
-    shell::run(built.args(["test", "--workspace", "--no-run", "--quiet"]))?;
+    // They had all the time of the build to start.
     match services.as_mut().and_then(openstack::Services::wait) {
         Some(clouds) => command.env("CAPWASM_OPENSTACK", clouds),
         None => command.env("CAPWASM_SKIP_OPENSTACK", "1"),
