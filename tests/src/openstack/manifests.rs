@@ -87,7 +87,7 @@ pub fn kubeadm(namespace: &str, name: &str, version: &str, planes: usize, worker
     let machines = |name: &str| reference("infrastructure.cluster.x-k8s.io", "OpenStackMachineTemplate", name);
     cluster["spec"]["controlPlaneRef"] = reference("controlplane.cluster.x-k8s.io", "KubeadmControlPlane", &plane);
     let control_plane = json!({
-        "replicas": planes, "version": version, "kubeadmConfigSpec": {},
+        "replicas": planes, "version": version, "kubeadmConfigSpec": {"preKubeadmCommands": ["true"]},
         "machineTemplate": {"spec": {"infrastructureRef": machines(&plane)}},
     });
     let deployment = json!({
@@ -103,7 +103,12 @@ pub fn kubeadm(namespace: &str, name: &str, version: &str, planes: usize, worker
         template(&plane),
         object("controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", &plane, control_plane),
         template(&pool),
-        object("bootstrap.cluster.x-k8s.io/v1beta2", "KubeadmConfigTemplate", &pool, json!({"template": {"spec": {}}})),
+        object(
+            "bootstrap.cluster.x-k8s.io/v1beta2",
+            "KubeadmConfigTemplate",
+            &pool,
+            json!({"template": {"spec": {"preKubeadmCommands": ["true"]}}}),
+        ),
         object(CORE, "MachineDeployment", &pool, deployment),
     ]
 }
