@@ -462,17 +462,17 @@ fn set_condition(
             .and_then(Value::as_array_mut)
             .and_then(|list| list.iter_mut().find(|entry| entry.get("type").and_then(Value::as_str) == Some(name)))
     {
-        // v1beta1: a severity where it does not hold, nothing but the status where it does.
+        // v1beta1: a severity where it does not hold, nothing but the status where it does, and no empty texts.
+        let mut drop = |name: &str| entry.as_object_mut().map(|entry| entry.remove(name));
         if status == Status::True {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("reason");
-                entry.remove("message");
-                entry.remove("severity");
-            }
-        } else if status == Status::False {
+            drop("reason");
+        }
+        if status == Status::True || message.is_empty() {
+            drop("message");
+        }
+        drop("severity");
+        if status == Status::False {
             entry["severity"] = severity(fault).into();
-        } else if let Some(entry) = entry.as_object_mut() {
-            entry.remove("severity");
         }
     }
 }

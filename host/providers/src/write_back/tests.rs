@@ -566,6 +566,7 @@ fn a_controllers_kind_says_ready_in_the_conditions_that_it_has() {
     };
     let status = write_older(&(kind, contract), &object(), Err(problem(Fault::Invalid)), &unknown);
     assert_eq!(status["conditions"][0].get("severity"), None, "{status}");
+    assert_eq!(status["conditions"][0].get("message"), None, "v1beta1 refuses an empty one: {status}");
     assert_eq!(status["conditions"][1]["severity"], "Error", "{status}");
     // A template that reports its capacity has no conditions to write.
     let (mut kind, contract) = older(Role::Controller, "v1beta1", "v1beta1");
