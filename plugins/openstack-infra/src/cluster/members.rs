@@ -70,7 +70,7 @@ pub fn reconcile(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<(), Proble
     }
     for machine in &machines {
         if machine.is_member() {
-            tell(cx, machine, true, READY, "");
+            tell(cx, machine, true, READY, "the load balancer leads to it");
         } else if machine.is_deleting {
             tell(cx, machine, false, DELETING, "it is not behind the load balancer any more");
         }
