@@ -205,7 +205,7 @@ fn route(cloud: &Cloud, state: &mut Networking, scope: &Scope, request: &Request
                 Kind::Subnet => networks::delete_subnet(state, id)?,
                 Kind::Port => ports::delete(state, id)?,
                 Kind::Router => routers::delete(state, id)?,
-                Kind::SecurityGroup => security_groups::delete(state, id)?,
+                Kind::SecurityGroup => security_groups::delete(state, scope, id)?,
                 Kind::FloatingIp => routers::delete_floating(state, id),
                 Kind::SecurityGroupRule | Kind::Trunk => drop(state.table_mut(kind).remove(id)),
             }

@@ -112,9 +112,9 @@ pub(super) fn create(state: &mut Networking, project: &str, given: &Map<String, 
     Ok(insert(state, project, Value::Object(given.clone())))
 }
 
-pub(super) fn delete(state: &mut Networking, id: &str) -> Result<(), Answer> {
+pub(super) fn delete(state: &mut Networking, scope: &Scope, id: &str) -> Result<(), Answer> {
     let is_default = state.groups.get(id).is_some_and(|group| text(group, "name") == "default");
-    if is_default {
+    if is_default && !scope.admin {
         let message = "Insufficient rights for removing default security group.";
         return Err(refused(409, "SecurityGroupCannotRemoveDefault", message));
     }
