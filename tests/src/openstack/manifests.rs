@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 pub const V1BETA1: &str = "infrastructure.cluster.x-k8s.io/v1beta1";
 const CORE: &str = "cluster.x-k8s.io/v1beta2";
 const IDENTITY: &str = "cloud-config";
-/// What the bootstrap Secret of [`machine`] holds.
+/// End of the name of [`machine`]'s bootstrap Secret, which nobody owns: it stays when its Machine goes.
+pub const BOOTSTRAP: &str = "-bootstrap";
+/// What it holds.
 pub const USER_DATA: &str = "#cloud-config\nruncmd: [\"true\"]\n";
 
 /// The identity's Secret.
@@ -59,7 +61,7 @@ pub fn machine(namespace: &str, cluster: &str, name: &str, control_plane: bool, 
     if control_plane {
         metadata["labels"]["cluster.x-k8s.io/control-plane"] = "".into();
     }
-    let secret = format!("{name}-bootstrap");
+    let secret = format!("{name}{BOOTSTRAP}");
     let mut labelled = metadata.clone();
     labelled["name"] = secret.clone().into();
     let mut machine = json!({
@@ -86,8 +88,12 @@ pub fn kubeadm(namespace: &str, name: &str, version: &str, planes: usize, worker
         |name: &str| object(V1BETA1, "OpenStackMachineTemplate", name, json!({"template": {"spec": machine_spec()}}));
     let machines = |name: &str| reference("infrastructure.cluster.x-k8s.io", "OpenStackMachineTemplate", name);
     cluster["spec"]["controlPlaneRef"] = reference("controlplane.cluster.x-k8s.io", "KubeadmControlPlane", &plane);
+    // As every cluster with OpenStack's cloud provider has it: the provider ID comes from the cloud.
+    let external = json!({"kubeletExtraArgs": [{"name": "cloud-provider", "value": "external"}]});
+    let join = json!({"nodeRegistration": external});
     let control_plane = json!({
-        "replicas": planes, "version": version, "kubeadmConfigSpec": {"preKubeadmCommands": ["true"]},
+        "replicas": planes, "version": version,
+        "kubeadmConfigSpec": {"initConfiguration": join, "joinConfiguration": join},
         "machineTemplate": {"spec": {"infrastructureRef": machines(&plane)}},
     });
     let deployment = json!({
@@ -107,7 +113,7 @@ pub fn kubeadm(namespace: &str, name: &str, version: &str, planes: usize, worker
             "bootstrap.cluster.x-k8s.io/v1beta2",
             "KubeadmConfigTemplate",
             &pool,
-            json!({"template": {"spec": {"preKubeadmCommands": ["true"]}}}),
+            json!({"template": {"spec": {"joinConfiguration": join}}}),
         ),
         object(CORE, "MachineDeployment", &pool, deployment),
     ]
