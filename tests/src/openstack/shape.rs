@@ -2,11 +2,26 @@
 
 use serde_json::{Map, Value};
 
-/// The value with a placeholder for each id, time, address and port of loopback.
+/// Members whose values no two installations, and no two requests, have to share; each stays there as its placeholder, so that a
+/// missing one is seen: member, placeholder, reason.
+const BY_CHANCE: [(&str, &str, &str); 3] = [
+    ("revision_number", "<revision>", "how often a service has written the resource, its own bookkeeping included"),
+    ("standard_attr_id", "<number>", "the row's number in Neutron's data base"),
+    ("hostId", "<host>", "a digest of the project's id and of the name of the host that the scheduler chose"),
+];
+
+/// Members of which null says the same as another value: member, that value, reason.
+const SAME_AS_NULL: [(&str, Value, &str); 1] = [(
+    "belongs_to_default_sg",
+    Value::Bool(false),
+    "of the two rules that each group starts with, the answer to POST says false and the one to GET null",
+)];
+
+/// The value with a placeholder for each id, time, address and port of loopback, and for what is there by chance.
 pub fn normalized(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
-            let members = members.iter().map(|(key, value)| (text(key), normalized(value)));
+            let members = members.iter().map(|(key, value)| (text(key), member(key, value)));
             Value::Object(members.collect::<Map<_, _>>())
         }
         Value::Array(items) => {
@@ -22,8 +37,22 @@ pub fn normalized(value: &Value) -> Value {
     }
 }
 
+/// The value of the member of an object.
+fn member(key: &str, value: &Value) -> Value {
+    if let Some((_, placeholder, _)) = BY_CHANCE.iter().find(|(name, ..)| *name == key)
+        && (value.is_number() || value.is_string())
+    {
+        return Value::String((*placeholder).to_owned());
+    }
+    match SAME_AS_NULL.iter().find(|(name, ..)| *name == key && value.is_null()) {
+        Some((_, same, _)) => same.clone(),
+        None => normalized(value),
+    }
+}
+
 /// Where the two differ, as `path: expected, found`. Members of objects have to be the same; values too when `values` says so,
-/// otherwise their types. Arrays are compared item by item, or by their first items where only types count.
+/// otherwise their types. Arrays are compared item by item, or by their first items where only types count; of two lengths, they differ
+/// in the items that only one of them has.
 pub fn differences(expected: &Value, found: &Value, values: bool) -> Vec<String> {
     let mut all = Vec::new();
     compare("", expected, found, values, &mut all);
@@ -43,10 +72,17 @@ fn compare(path: &str, expected: &Value, found: &Value, values: bool, all: &mut 
                 all.push(format!("{path}/{key}: should not be there, is {value}"));
             }
         }
-        (Value::Array(left), Value::Array(right)) if values => {
-            if left.len() != right.len() {
-                all.push(format!("{path}: should have {} items, has {}", left.len(), right.len()));
+        (Value::Array(left), Value::Array(right)) if values && left.len() != right.len() => {
+            let mut more: Vec<&Value> = right.iter().collect();
+            for item in left {
+                match more.iter().position(|other| *other == item) {
+                    Some(index) => drop(more.remove(index)),
+                    None => all.push(format!("{path}: is missing, should be {item}")),
+                }
             }
+            all.extend(more.iter().map(|item| format!("{path}: should not be there, is {item}")));
+        }
+        (Value::Array(left), Value::Array(right)) if values => {
             for (index, (left, right)) in left.iter().zip(right).enumerate() {
                 compare(&format!("{path}/{index}"), left, right, values, all);
             }
@@ -82,7 +118,7 @@ fn text(string: &str) -> String {
         [
             (r"(?i)\breq-[0-9a-f-]{36}\b", "<request>"),
             (r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<id>"),
-            (r"(?i)\b[0-9a-f]{64}\b", "<digest>"),
+            (r"(?i)\b([0-9a-f]{64}){1,2}\b", "<digest>"),
             (r"(?i)\b[0-9a-f]{32}\b", "<id>"),
             (r"(?i)\b([0-9a-f]{2}:){5}[0-9a-f]{2}\b", "<mac>"),
             (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "<time>"),
@@ -96,7 +132,20 @@ fn text(string: &str) -> String {
         .map(|(pattern, name)| (regex::Regex::new(pattern).expect("a pattern"), name))
         .collect()
     });
-    PATTERNS.iter().fold(string.to_owned(), |text, (pattern, name)| pattern.replace_all(&text, *name).into_owned())
+    ordered(
+        &PATTERNS
+            .iter()
+            .fold(string.to_owned(), |text, (pattern, name)| pattern.replace_all(&text, *name).into_owned()),
+    )
+}
+
+/// Octavia writes what is allowed in the order of a Python set, another one in each process.
+fn ordered(text: &str) -> String {
+    const ALLOWED: &str = "Value should be one of: ";
+    let Some((start, allowed)) = text.split_once(ALLOWED) else { return text.to_owned() };
+    let mut allowed: Vec<&str> = allowed.split(", ").collect();
+    allowed.sort_unstable();
+    format!("{start}{ALLOWED}{}", allowed.join(", "))
 }
 
 #[cfg(test)]
@@ -115,6 +164,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_there_by_chance_still_has_to_be_there() {
+        let value = |revision: u32, default: serde_json::Value| json!({"revision_number": revision, "hostId": "4711", "belongs_to_default_sg": default});
+        let expected = json!({"revision_number": "<revision>", "hostId": "<host>", "belongs_to_default_sg": false});
+        assert_eq!(normalized(&value(1, json!(null))), expected);
+        assert_eq!(normalized(&value(7, json!(false))), expected);
+        assert_ne!(normalized(&value(7, json!(true))), expected);
+        let without = normalized(&json!({"hostId": "4711", "belongs_to_default_sg": false}));
+        assert_eq!(differences(&expected, &without, true), ["/revision_number: is missing, should be \"<revision>\""]);
+    }
+
+    #[test]
+    fn what_a_set_allows_has_one_order() {
+        let value = |allowed: &str| normalized(&json!(format!("Value: 'x'. Value should be one of: {allowed}")));
+        assert_eq!(value("B, C, A"), value("A, B, C"));
+        assert_ne!(value("B, C, A"), value("A, B, D"));
+    }
+
+    #[test]
     fn differences_name_the_place() {
         let (left, right) = (json!({"a": [1], "b": "x", "c": null}), json!({"a": [], "b": "y", "d": 1}));
         let types = differences(&left, &right, false);
@@ -122,6 +189,10 @@ mod tests {
             types,
             ["/a: should have 1 items, has 0", "/c: is missing, should be null", "/d: should not be there, is 1"]
         );
-        assert!(differences(&left, &right, true).contains(&"/b: should be \"x\", is \"y\"".to_owned()));
+        let values = differences(&left, &right, true);
+        assert_eq!(values[..2], ["/a: is missing, should be 1", "/b: should be \"x\", is \"y\""]);
+        let (left, right) = (json!([1, 2, 2]), json!([2, 3]));
+        let items = differences(&left, &right, true);
+        assert_eq!(items, [": is missing, should be 1", ": is missing, should be 2", ": should not be there, is 3"]);
     }
 }

@@ -2,6 +2,7 @@
 
 mod actions;
 mod build;
+mod python;
 mod servers;
 
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
+use super::python::repr;
 use super::{Call, host, invalid, is_zone, links, refused};
 use crate::openstack::FAILING_ZONE;
 use crate::openstack::answer::{Answer, Outcome};
@@ -122,7 +123,7 @@ pub(super) fn create(call: &Call<'_>, state: &mut State) -> Outcome {
 fn check(call: &Call<'_>, given: &Map<String, Value>) -> Result<(), Answer> {
     let known = |name: &str| ATTRIBUTES.iter().any(|(known, since)| *known == name && call.minor >= *since);
     if let Some(name) = given.keys().find(|name| !known(name)) {
-        let value = Value::Object(given.clone());
+        let value = repr(&Value::Object(given.clone()));
         return Err(invalid(&format!(
             "Invalid input for field/attribute server. Value: {value}. Additional properties are not allowed ('{name}' was unexpected)"
         )));
@@ -130,7 +131,7 @@ fn check(call: &Call<'_>, given: &Map<String, Value>) -> Result<(), Answer> {
     for name in ["name", "flavorRef"] {
         match given.get(name).and_then(Value::as_str) {
             None => {
-                let value = Value::Object(given.clone());
+                let value = repr(&Value::Object(given.clone()));
                 return Err(invalid(&format!(
                     "Invalid input for field/attribute server. Value: {value}. '{name}' is a required property"
                 )));
@@ -143,7 +144,7 @@ fn check(call: &Call<'_>, given: &Map<String, Value>) -> Result<(), Answer> {
         }
     }
     if call.minor >= 37 && !given.contains_key("networks") {
-        let value = Value::Object(given.clone());
+        let value = repr(&Value::Object(given.clone()));
         return Err(invalid(&format!(
             "Invalid input for field/attribute server. Value: {value}. 'networks' is a required property"
         )));

@@ -11,7 +11,7 @@ use crate::openstack::table::text;
 
 /// Providers with their descriptions.
 pub(super) const PROVIDERS: [(&str, &str); 3] =
-    [("amphora", "simulated amphorae"), ("octavia", "alias of amphora"), ("ovn", "simulated OVN")];
+    [("amphora", "amphorae that are nowhere"), ("octavia", "the same as amphora"), ("ovn", "simulated OVN")];
 
 /// What belongs to load balancing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
