@@ -139,6 +139,9 @@ impl Bed {
                     self.proxy.pass();
                     return times;
                 }
+                () = tokio::time::sleep(wait::LONG) => {
+                    panic!("neither a write nor the end after {times} kills: {:?}", self.proxy.calls().last());
+                }
             }
         }
     }

@@ -221,7 +221,8 @@ impl Proxy {
         self.shared.cut.send_replace(false);
     }
 
-    /// Lets so many writes (at least one) take effect, loses the answer of the last one, and cuts everything off after it.
+    /// Lets so many writes (at least one) take effect, loses the answer of the last one, and cuts everything off after it. A
+    /// last one that the service refuses has no effect: it is answered, and another one is the last.
     pub fn cut_after(&self, writes: usize) {
         self.state().writes_left = Some(writes);
         self.shared.cut.send_replace(false);
@@ -311,10 +312,16 @@ async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     let mut forward = Request::builder().method(parts.method).uri(uri).body(Full::new(body)).expect("a request");
     *forward.headers_mut() = end_to_end(&parts.headers);
     let answer = shared.http.request(forward).await;
-    if last {
+    // What is refused has no effect. Were it counted, deleting what is gone would be the last write for ever.
+    let refused = answer.as_ref().is_ok_and(|answer| answer.status().is_client_error());
+    if last && refused {
+        let mut state = shared.state.lock().expect("nobody panics");
+        // Unless the test has let everything pass meanwhile.
+        state.writes_left = state.writes_left.map(|_| 1);
+    } else if last {
         shared.cut.send_replace(true);
     }
-    if matches!(action, Action::Lose) {
+    if matches!(action, Action::Lose) && !(last && refused) {
         return Err(CutOff);
     }
     let (parts, body) = answer.map_err(|_| CutOff)?.into_parts();
