@@ -70,7 +70,7 @@ fn wanted(cloud: &Cloud, state: &State) -> BTreeMap<IpAddr, Configuration> {
         let mut configuration = Configuration::default();
         for (port, members) in octavia::targets(&state.balancing, text(balancer, "id")) {
             let server = |(address, port, weight): &(String, u16, u32)| {
-                let to = reach(cloud, state, address)?;
+                let to = reach(cloud, state, text(balancer, "vip_network_id"), address)?;
                 Some(Server { name: address.clone(), address: format!("{to}:{port}"), weight: *weight, backup: false })
             };
             configuration.ports.insert(port, members.iter().filter_map(server).collect());
@@ -94,11 +94,13 @@ fn wanted(cloud: &Cloud, state: &State) -> BTreeMap<IpAddr, Configuration> {
     found
 }
 
-/// Where a member's address is reached: at its server's node, or as it is when it is on loopback already.
-fn reach(cloud: &Cloud, state: &State, address: &str) -> Option<IpAddr> {
+/// Where a member's address is reached: at its server's node, or as it is when it is on loopback already. Other networks may
+/// have the same addresses, so that of the load balancer counts first.
+fn reach(cloud: &Cloud, state: &State, network: &str, address: &str) -> Option<IpAddr> {
     let has = |port: &&Value| items(port, "fixed_ips").any(|fixed| text(fixed, "ip_address") == address);
-    let mut ports = state.networking.ports.iter().filter(has);
-    let node = ports.find_map(|port| nodes::address(cloud, text(port, "device_id")));
+    let mut ports: Vec<&Value> = state.networking.ports.iter().filter(has).collect();
+    ports.sort_by_key(|port| text(port, "network_id") != network);
+    let node = ports.into_iter().find_map(|port| nodes::address(cloud, text(port, "device_id")));
     node.map(IpAddr::V4).or_else(|| address.parse().ok().filter(IpAddr::is_loopback))
 }
 
