@@ -54,8 +54,7 @@ def _ready_to_start(layout, may_install, debug):
         if not may_install:
             raise Problem("something is not installed, and --no-install is given")
         packages.install(layout)
-    daemons = Daemons(layout, environment(layout))
-    if not _running(daemons):
+    if not _running(Daemons(layout, {})):
         # A start from nothing begins with empty services.
         for stale in layout.run.glob("*.pid"):
             stale.unlink()
@@ -67,7 +66,8 @@ def _ready_to_start(layout, may_install, debug):
         layout.clouds.unlink(missing_ok=True)
         layout.choose_ports()
     config.write(layout, debug)
-    return daemons
+    # Only now: ports are in it.
+    return Daemons(layout, environment(layout))
 
 
 def _running(daemons):
