@@ -134,6 +134,19 @@ async fn security_groups_have_rules_that_are_never_there_twice() {
 }
 
 #[tokio::test]
+async fn a_default_group_is_an_administrators_to_delete() {
+    let (cloud, client) = cloud().await;
+    let groups = "/networking/v2.0/security-groups";
+    client.make(groups, "security_group", json!({ "name": "g" })).await;
+    let found = client.get(&format!("{groups}?name=default")).await;
+    let path = format!("{groups}/{}", id(&found["security_groups"][0]));
+    let (status, body) = client.ask("DELETE", &path, Value::Null).await;
+    assert_eq!((status, problem(&body).0), (409, "SecurityGroupCannotRemoveDefault"));
+    assert_eq!(Client::of(&cloud, "admin").await.delete(&path).await, 204);
+    cloud.stop().await;
+}
+
+#[tokio::test]
 async fn floating_ips_follow_ports_behind_a_router() {
     let (cloud, client) = cloud().await;
     let (network, subnet, router) = client.network("c", "10.6.0.0/24").await;
