@@ -45,14 +45,16 @@ class Daemons:
             time.sleep(GLANCE)
 
     def stop(self, names, seconds=15):
-        """Ends all of them and what they have started: asks first."""
-        for name in names:
-            self._signal(name, signal.SIGTERM)
+        """Ends all of them and what they have started: asks first. Children may outlive who has started them."""
+        groups = {self._process(name) for name in names} - {None}
+        for group in groups:
+            _signal(group, signal.SIGTERM)
         end = time.monotonic() + seconds
-        while any(self.runs(name) for name in names) and time.monotonic() < end:
+        while (groups := groups & _groups()) and time.monotonic() < end:
             time.sleep(GLANCE)
+        for group in groups:
+            _signal(group, signal.SIGKILL)
         for name in names:
-            self._signal(name, signal.SIGKILL)
             self._file(name).unlink(missing_ok=True)
 
     def _process(self, name):
@@ -61,14 +63,6 @@ class Daemons:
         except (FileNotFoundError, ValueError):
             return None
         return int(process) if _start_of(int(process)) == started else None
-
-    def _signal(self, name, what):
-        process = self._process(name)
-        if process is not None:
-            try:
-                os.killpg(process, what)
-            except ProcessLookupError:
-                pass
 
     def _file(self, name):
         return self.layout.run / f"{name}.pid"
@@ -100,11 +94,30 @@ def serves(url):
         return False
 
 
+def _signal(group, what):
+    try:
+        os.killpg(group, what)
+    except ProcessLookupError:
+        pass
+
+
+def _groups():
+    """Process groups in which something runs."""
+    stats = (_stat_of(file.name) for file in pathlib.Path("/proc").iterdir() if file.name.isdecimal())
+    return {int(fields[2]) for fields in stats if fields}
+
+
 def _start_of(process):
     """Clock ticks since the machine's start; None for a process that is not there or is a zombie."""
+    fields = _stat_of(process)
+    return fields[19] if fields else None
+
+
+def _stat_of(process):
+    """What follows its name in `stat`; None for a process that is not there or is a zombie."""
     try:
         stat = pathlib.Path(f"/proc/{process}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] == "Z" else fields[19]
+    return None if fields[0] == "Z" else fields
