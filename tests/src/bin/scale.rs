@@ -283,6 +283,10 @@ impl Host {
         self.process.wait()?;
         if let Ok(simulator) = simulator(&self.folder) {
             signal(simulator)?;
+            // The next one on this folder is refused until it is gone.
+            while Path::new(&format!("/proc/{simulator}")).exists() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
         }
         Ok(())
     }
