@@ -159,7 +159,7 @@ async fn a_provider_without_its_grants_does_not_serve_and_each_missing_grant_is_
     }
     assert!(after.pointer("/status/missingGrants").is_none());
     assert!(text(after, "/status/digest").starts_with("sha256:"));
-    assert_eq!(after["status"]["kinds"].as_array().unwrap().len(), 5);
+    assert_eq!(after["status"]["kinds"].as_array().unwrap().len(), 7);
 }
 
 #[tokio::test]
