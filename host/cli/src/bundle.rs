@@ -8,6 +8,8 @@ use capwasm_runtime::{Limits, Runtime, RuntimeOptions};
 use clap::Args;
 use serde_json::Value;
 
+use crate::output;
+
 /// Core kinds and WasmProvider.
 pub fn crds() -> Result<Vec<Value>> {
     let mut crds = capwasm_api::crds::core_crds();
@@ -41,10 +43,9 @@ pub async fn print_crds(options: CrdsOptions) -> Result<()> {
             crds.extend(capwasm_providers::crds(provider.descriptor(), Serving::Stored));
         }
     }
-    for crd in crds {
-        print!("---\n{}", serde_saphyr::to_string(&crd)?);
-    }
-    Ok(())
+    let documents: Result<Vec<String>, _> =
+        crds.iter().map(|crd| serde_saphyr::to_string(crd).map(|text| format!("---\n{text}"))).collect();
+    output::write(&documents?.concat())
 }
 
 /// The providers that come with capwasm; `<name>.wasm` in the provider folder.

@@ -36,6 +36,8 @@ pub struct Options {
     pub grants: Vec<(String, Grants)>,
     /// Configuration of bundled providers, by name.
     pub configurations: Vec<(String, Value)>,
+    /// How often every object is looked at when nothing changes.
+    pub sync_period: Duration,
     /// Whether the core reconcilers run.
     pub core: bool,
     /// Who converts, where the API server asks this process; otherwise one version of each kind is served.
@@ -88,7 +90,8 @@ async fn controllers(
     let interests = Arc::new(Interests::default());
     let cache = Cache::new(client.clone(), Source::Management, interests.clone());
     let remote = Remote::new(cache.clone(), interests.clone());
-    let manager = Manager::new(cache.clone(), interests, Arc::new(remote.clone()), metrics, ManagerOptions::default());
+    let manager_options = ManagerOptions { resync: options.sync_period, ..ManagerOptions::default() };
+    let manager = Manager::new(cache.clone(), interests, Arc::new(remote.clone()), metrics, manager_options);
     if options.core {
         for controller in capwasm_core::controllers(remote.clone()) {
             manager.add(controller.kind, controller.reconciler, controller.concurrency);

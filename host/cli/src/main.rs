@@ -21,6 +21,7 @@ mod quickstart;
 mod run;
 mod signals;
 mod sim;
+mod sync;
 #[cfg(test)]
 mod testing;
 mod tree;
@@ -136,7 +137,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sim(options) => sim::run(options).await?,
         Command::Describe(Describe::Cluster(options)) => describe::run(options).await?,
         Command::Get(Get::Kubeconfig(options)) => get::run(options).await?,
-        Command::Generate(Generate::Cluster(options)) => print!("{}", generate::cluster(&options)),
+        Command::Generate(Generate::Cluster(options)) => output::write(&generate::cluster(&options))?,
         Command::Provider(command) => provider::run(command).await?,
         Command::Crds(options) => bundle::print_crds(options).await?,
         Command::Completion(Completion { shell }) => {

@@ -1,6 +1,8 @@
 //! `-o json|yaml` beside what people read.
 
-use anyhow::Result;
+use std::io::{ErrorKind, Write};
+
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -26,7 +28,15 @@ impl Output {
             Some(Form::Yaml) => serde_saphyr::to_string(value)?,
             None => people(value),
         };
-        print!("{text}");
-        Ok(())
+        write(&text)
+    }
+}
+
+/// Writes to standard output. A reader that has read enough (`| head`) is no error.
+pub fn write(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("unable to write to standard output"),
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::engine::{self, Engine};
-use crate::{bundle, diagnostics, embedded, host, openstack, signals};
+use crate::{bundle, diagnostics, embedded, host, openstack, signals, sync};
 
 /// Options of `capwasm up`.
 #[derive(Args, Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Options {
     pub engine: engine::Options,
     #[command(flatten)]
     pub openstack: openstack::Options,
+    #[command(flatten)]
+    pub sync: sync::Options,
     /// Folder with components. Default: `plugins` beside the binary.
     #[arg(long)]
     pub provider_dir: Option<PathBuf>,
@@ -70,6 +72,7 @@ pub async fn start(options: &Options) -> Result<Up> {
     let host_options = host::Options {
         conversions: Some(server.conversions.clone()),
         grants: vec![options.openstack.grants()],
+        sync_period: options.sync.period,
         ..host_options(provider_dir, &options.server.data_dir, &engine)
     };
     let host = host::start(server.client.clone(), &host_options).await;
@@ -90,6 +93,7 @@ pub fn host_options(provider_dir: PathBuf, data_dir: &Path, engine: &Engine) -> 
         endpoints: vec![("docker".to_owned(), engine.endpoint())],
         grants: Vec::new(),
         configurations: vec![("docker-infra".to_owned(), engine.configuration())],
+        sync_period: sync::Options::default().period,
         core: true,
         conversions: None,
     }

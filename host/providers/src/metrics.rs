@@ -24,6 +24,7 @@ type Histograms = Family<CallLabels, Histogram, fn() -> Histogram>;
 pub struct CallMetrics {
     seconds: Histograms,
     cpu: Histograms,
+    outside: Histograms,
 }
 
 fn buckets() -> Histogram {
@@ -34,13 +35,15 @@ fn buckets() -> Histogram {
 }
 
 impl CallMetrics {
-    /// Registers `capwasm_provider_call_seconds` and `capwasm_provider_call_cpu_seconds`.
+    /// Registers `capwasm_provider_call_seconds`, `…_cpu_seconds` and `…_outside_cpu_seconds`.
     pub fn register(registry: &mut Registry) -> CallMetrics {
         let family = || Family::new_with_constructor(buckets as fn() -> Histogram);
-        let metrics = CallMetrics { seconds: family(), cpu: family() };
+        let metrics = CallMetrics { seconds: family(), cpu: family(), outside: family() };
         let calls = registry.sub_registry_with_prefix("capwasm_provider_call");
         calls.register("seconds", "From instantiation to answer, waits on others included", metrics.seconds.clone());
         calls.register("cpu_seconds", "CPU time of guest and host, without any wait", metrics.cpu.clone());
+        let outside = "CPU time of the host for HTTP, etcd, workload clusters and Secrets, besides cpu_seconds";
+        calls.register("outside_cpu_seconds", outside, metrics.outside.clone());
         metrics
     }
 
@@ -52,6 +55,7 @@ impl CallMetrics {
         };
         observe(&self.seconds, stats.duration);
         observe(&self.cpu, stats.cpu);
+        observe(&self.outside, stats.cpu_outside);
     }
 }
 
@@ -65,8 +69,12 @@ mod tests {
     fn waits_are_told_apart_from_work() {
         let mut registry = Registry::default();
         let metrics = CallMetrics::register(&mut registry);
-        let stats =
-            CallStats { duration: Duration::from_millis(40), cpu: Duration::from_micros(250), ..CallStats::default() };
+        let stats = CallStats {
+            duration: Duration::from_millis(40),
+            cpu: Duration::from_micros(250),
+            cpu_outside: Duration::from_micros(750),
+            ..CallStats::default()
+        };
         metrics.count("p", "bootstrap.generate", stats);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
@@ -75,6 +83,8 @@ mod tests {
             r#"capwasm_provider_call_seconds_bucket{le="0.05",provider="p",function="bootstrap.generate"} 1"#,
             r#"capwasm_provider_call_cpu_seconds_bucket{le="0.0002",provider="p",function="bootstrap.generate"} 0"#,
             r#"capwasm_provider_call_cpu_seconds_bucket{le="0.0003",provider="p",function="bootstrap.generate"} 1"#,
+            r#"capwasm_provider_call_outside_cpu_seconds_bucket{le="0.0006",provider="p",function="bootstrap.generate"} 0"#,
+            r#"capwasm_provider_call_outside_cpu_seconds_bucket{le="0.0008",provider="p",function="bootstrap.generate"} 1"#,
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

@@ -21,8 +21,10 @@ pub struct Reply {
 pub struct CallStats {
     /// From instantiation to answer, waits on others included.
     pub duration: Duration,
-    /// CPU time of guest and host calls.
+    /// CPU time of guest and host calls, less `cpu_outside`.
     pub cpu: Duration,
+    /// CPU time of what it asked of others: HTTP, etcd, workload clusters, Secrets.
+    pub cpu_outside: Duration,
     /// Largest linear memory, bytes.
     pub peak_memory: usize,
     /// Bytes of answer and outcome.

@@ -39,6 +39,7 @@ mod bindings;
 mod call;
 mod capability;
 mod engine;
+mod external;
 mod failure;
 mod grants;
 mod http;

@@ -11,6 +11,13 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+/// Both clocks of one call.
+#[derive(Clone, Debug)]
+pub(crate) struct Clocks {
+    pub(crate) cpu: Arc<CpuMeter>,
+    pub(crate) wall: Arc<WallClock>,
+}
+
 /// CPU time of one call. Epoch ticks ask [`CpuMeter::exhausted`]; counting the ticks themselves would charge a guest
 /// for other processes on a busy machine, and a tick for each short wait.
 #[derive(Debug)]
@@ -18,6 +25,8 @@ pub(crate) struct CpuMeter {
     limit: Duration,
     /// Of finished polls, nanoseconds.
     spent: AtomicU64,
+    /// Of these, within [`CpuMeter::outside`].
+    outside: AtomicU64,
     /// The thread's CPU time when the current poll began, nanoseconds. A task is polled by one thread at a time.
     began: AtomicU64,
 }
@@ -30,7 +39,7 @@ fn thread_time() -> u64 {
 
 impl CpuMeter {
     pub(crate) fn new(limit: Duration) -> Arc<Self> {
-        Arc::new(CpuMeter { limit, spent: AtomicU64::new(0), began: AtomicU64::new(0) })
+        Arc::new(CpuMeter { limit, spent: AtomicU64::new(0), outside: AtomicU64::new(0), began: AtomicU64::new(0) })
     }
 
     /// Counts the CPU time of a future's polls.
@@ -45,6 +54,19 @@ impl CpuMeter {
         .await
     }
 
+    /// Within [`CpuMeter::measure`]: counts the CPU time of a future's polls as another's than the provider's. It stays
+    /// part of what the limit is held against.
+    pub(crate) async fn outside<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        std::future::poll_fn(|context| {
+            let began = thread_time();
+            let poll = future.as_mut().poll(context);
+            self.outside.fetch_add(thread_time().saturating_sub(began), Ordering::Relaxed);
+            poll
+        })
+        .await
+    }
+
     fn current_poll(&self) -> u64 {
         thread_time().saturating_sub(self.began.load(Ordering::Relaxed))
     }
@@ -52,6 +74,11 @@ impl CpuMeter {
     /// After the last poll.
     pub(crate) fn spent(&self) -> Duration {
         Duration::from_nanos(self.spent.load(Ordering::Relaxed))
+    }
+
+    /// Of [`CpuMeter::spent`], what others took.
+    pub(crate) fn spent_outside(&self) -> Duration {
+        Duration::from_nanos(self.outside.load(Ordering::Relaxed))
     }
 
     /// Within a poll: whether the budget is used up.
@@ -139,6 +166,25 @@ mod tests {
             })
             .await;
         assert!(meter.spent() >= Duration::from_millis(5));
+    }
+
+    #[tokio::test]
+    async fn what_others_take_is_told_apart() {
+        fn work(meter: &CpuMeter, until: Duration) {
+            while meter.spent() + Duration::from_nanos(meter.current_poll()) < until {
+                std::hint::black_box((0..1000).sum::<u64>());
+            }
+        }
+        let meter = CpuMeter::new(Duration::from_secs(1));
+        meter
+            .measure(async {
+                work(&meter, Duration::from_millis(2));
+                meter.outside(async { work(&meter, Duration::from_millis(6)) }).await;
+            })
+            .await;
+        let (all, outside) = (meter.spent(), meter.spent_outside());
+        assert!(all >= Duration::from_millis(6), "{all:?}");
+        assert!(outside > Duration::ZERO && all - outside >= Duration::from_millis(2), "{all:?}, {outside:?}");
     }
 
     #[tokio::test(start_paused = true)]

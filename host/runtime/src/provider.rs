@@ -25,7 +25,7 @@ use crate::capability::log::GuestLog;
 use crate::engine::Running;
 use crate::failure::{CallError, Failure, Stop, classify};
 use crate::limits::Limits;
-use crate::meter::{CpuMeter, WallClock};
+use crate::meter::{Clocks, CpuMeter, WallClock};
 use crate::runtime::Shared;
 use crate::state::State;
 
@@ -203,7 +203,7 @@ impl Guest {
         let wall = WallClock::start(limits.wall_time());
         let log = Arc::new(GuestLog::new(&self.name, function, &call.facts.id, limits.log_lines));
         let object = Arc::new(std::mem::take(&mut call.object));
-        let state = State::new(call, object.clone(), limits, log, wall.clone());
+        let state = State::new(call, object.clone(), limits, log, Clocks { cpu: meter.clone(), wall: wall.clone() });
         let mut store = Store::new(&self.shared.engine, state);
         store.limiter(|state| &mut state.memory);
         store.set_hostcall_fuel(usize::try_from(limits.result_bytes.max(MIN_FUEL)).unwrap_or(usize::MAX));
@@ -263,11 +263,12 @@ impl OneCall {
     }
 
     fn finish(self, answer: Result<Answer, Problem>) -> Reply {
-        let (duration, cpu) = (self.started.elapsed(), self.meter.spent());
+        let (duration, outside) = (self.started.elapsed(), self.meter.spent_outside());
         let state = self.store.into_data();
         let stats = CallStats {
             duration,
-            cpu,
+            cpu: self.meter.spent().saturating_sub(outside),
+            cpu_outside: outside,
             peak_memory: state.memory.peak(),
             result_bytes: usize::try_from(state.outcome.used()).unwrap_or(usize::MAX),
         };

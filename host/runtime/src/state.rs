@@ -12,9 +12,10 @@ use crate::capability::log::GuestLog;
 use crate::capability::outcome::Collector;
 use crate::capability::scope::Scope;
 use crate::capability::{call, etcd, http, log, lookup, outcome, pki, secrets, workload};
+use crate::external;
 use crate::grants::Grants;
 use crate::limits::{Limits, MemoryLimit};
-use crate::meter::WallClock;
+use crate::meter::Clocks;
 use crate::wasi;
 
 /// Handles that a guest may hold at a time.
@@ -31,19 +32,13 @@ pub(crate) struct State {
     capabilities: Capabilities,
     grants: Arc<Grants>,
     scope: Scope,
-    wall: Arc<WallClock>,
+    clocks: Clocks,
     requests_left: u32,
     keys_left: u32,
 }
 
 impl State {
-    pub(crate) fn new(
-        call: Call,
-        object: Arc<String>,
-        limits: &Limits,
-        log: Arc<GuestLog>,
-        wall: Arc<WallClock>,
-    ) -> Self {
+    pub(crate) fn new(call: Call, object: Arc<String>, limits: &Limits, log: Arc<GuestLog>, clocks: Clocks) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         State {
@@ -54,9 +49,9 @@ impl State {
             table,
             scope: Scope::new(object, call.grants.clone()),
             facts: call.facts,
-            capabilities: call.capabilities,
+            capabilities: external::metered(call.capabilities, &clocks.cpu),
             grants: call.grants,
-            wall,
+            clocks,
             requests_left: limits.requests,
             keys_left: limits.keys,
         }
@@ -104,7 +99,7 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     http::add_to_linker(&mut linker, |state: &mut State| http::HttpView {
         client: &state.capabilities.http,
         table: &mut state.table,
-        wall: &state.wall,
+        clocks: &state.clocks,
         requests_left: &mut state.requests_left,
     })?;
     pki::add_to_linker(&mut linker, |state: &mut State| pki::PkiView {

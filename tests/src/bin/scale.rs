@@ -79,9 +79,11 @@ fn main() -> Result<()> {
         let kinds: Vec<String> =
             row.kinds.iter().map(|(kind, writes)| format!("{kind} {:.1}", writes / machines)).collect();
         println!("          {}", kinds.join(", "));
-        let calls: Vec<String> =
-            row.calls.iter().map(|(function, median)| format!("{function} {:.1} ms", median * 1e3)).collect();
-        println!("          median CPU time of a call at most: {}", calls.join(", "));
+        for (what, medians) in [("a call", &row.calls), ("what a call asks of others", &row.asked)] {
+            let medians: Vec<String> =
+                medians.iter().map(|(function, median)| format!("{function} {:.1} ms", median * 1e3)).collect();
+            println!("          median CPU time of {what} at most: {}", medians.join(", "));
+        }
     }
     Ok(())
 }
@@ -95,6 +97,7 @@ struct Row {
     machine_writes: f64,
     kinds: BTreeMap<String, f64>,
     calls: BTreeMap<String, f64>,
+    asked: BTreeMap<String, f64>,
 }
 
 async fn measure(binary: &Path, shape: Shape, on_openstack: bool) -> Result<Row> {
@@ -176,7 +179,8 @@ async fn provision(binary: &Path, host: &Host, folder: &Path, shape: Shape, on_o
             .map(|(kind, writes)| (kind.clone(), writes - before.get(kind).copied().unwrap_or_default()))
             .filter(|(_, writes)| *writes > 0.0)
             .collect(),
-        calls: medians(&metrics)?,
+        calls: medians(&metrics, "cpu")?,
+        asked: medians(&metrics, "outside_cpu")?,
     })
 }
 
@@ -342,10 +346,12 @@ fn writes(metrics: &str) -> Result<BTreeMap<String, f64>> {
     Ok(counts)
 }
 
-/// The bucket that the median of each provider function's CPU time lies in: its upper limit in seconds.
-fn medians(metrics: &str) -> Result<BTreeMap<String, f64>> {
+/// The bucket that the median of each provider function's CPU time lies in: its upper limit in seconds. `of` is `cpu` or
+/// `outside_cpu`.
+fn medians(metrics: &str, of: &str) -> Result<BTreeMap<String, f64>> {
     let mut buckets: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for line in metrics.lines().filter(|line| line.starts_with("capwasm_provider_call_cpu_seconds_bucket{")) {
+    let prefix = format!("capwasm_provider_call_{of}_seconds_bucket{{");
+    for line in metrics.lines().filter(|line| line.starts_with(&prefix)) {
         let (limit, function) = (label(line, "le").unwrap_or_default(), label(line, "function").unwrap_or_default());
         let count: f64 = line.rsplit(' ').next().unwrap_or_default().parse()?;
         let limit = if limit == "+Inf" { f64::INFINITY } else { limit.parse()? };

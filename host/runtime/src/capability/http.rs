@@ -1,7 +1,6 @@
 //! `http`: requests to granted origins and named endpoints, through the provider's [`HttpClient`].
 
 use std::result::Result as Answer;
-use std::sync::Arc;
 use std::time::Duration;
 
 use wasmtime::Result;
@@ -9,7 +8,7 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::bindings::{http, types};
 use crate::http::{HttpClient, HttpRequest, HttpResponse, Trust};
-use crate::meter::WallClock;
+use crate::meter::Clocks;
 use crate::refused::{Refusal, Refused};
 
 /// A client that a guest made: what it trusts and how long it waits.
@@ -23,7 +22,7 @@ pub struct GuestClient {
 pub(crate) struct HttpView<'a> {
     pub(crate) client: &'a HttpClient,
     pub(crate) table: &'a mut ResourceTable,
-    pub(crate) wall: &'a Arc<WallClock>,
+    pub(crate) clocks: &'a Clocks,
     pub(crate) requests_left: &'a mut u32,
 }
 
@@ -85,9 +84,10 @@ impl http::HostClient for HttpView<'_> {
             return Ok(Err(refused.into()));
         }
         // An endpoint with a limit of its own (an image pull) is waited for on that limit, not on the call's.
-        let _held = self.client.has_own_limit(&url).then(|| self.wall.hold());
+        let _held = self.client.has_own_limit(&url).then(|| self.clocks.wall.hold());
         let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
-        Ok(self.client.send(request, trust).await.map(response).map_err(Into::into))
+        let sent = self.clocks.cpu.outside(self.client.send(request, trust)).await;
+        Ok(sent.map(response).map_err(Into::into))
     }
 
     async fn recent(
@@ -109,8 +109,9 @@ impl http::HostClient for HttpView<'_> {
         if let Err(refused) = count_request(self.requests_left) {
             return Ok(Err(refused.into()));
         }
-        let _held = self.client.has_own_limit(&request.url).then(|| self.wall.hold());
-        Ok(self.client.send_and_keep(request, trust, max_age).await.map(response).map_err(Into::into))
+        let _held = self.client.has_own_limit(&request.url).then(|| self.clocks.wall.hold());
+        let sent = self.clocks.cpu.outside(self.client.send_and_keep(request, trust, max_age)).await;
+        Ok(sent.map(response).map_err(Into::into))
     }
 
     fn drop(&mut self, client: Resource<GuestClient>) -> Result<()> {
