@@ -99,6 +99,11 @@ impl<'a> Cloud<'a> {
         self.session.borrow().project.clone()
     }
 
+    /// Empty when the cloud names none.
+    pub fn region(&self) -> &str {
+        &self.region
+    }
+
     /// Whether the catalog has the service in this region.
     pub fn offers(&self, service: Service) -> bool {
         self.root(service).is_ok()

@@ -31,6 +31,7 @@ use capwasm_sdk::{ClusterAnswer, Context, FailureDomain, Fault, Problem, object}
 use serde_json::{Value, json};
 
 use crate::kinds::{API_ENDPOINT_READY, NETWORK_READY, ROUTER_READY, SECURITY_GROUPS_READY};
+use crate::late;
 use pass::{Pass, READY, pause};
 use status::{Status, fingerprint};
 
@@ -97,8 +98,7 @@ fn bring(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<ClusterAnswer, Pro
     let answer = ClusterAnswer { provisioned: true, endpoint: Some(endpoint), failure_domains };
     // Upstream has it beside `ready`, which is the host's to write.
     cx.out.status(json!({"initialization": {"provisioned": true}}));
-    let is_written = |at: &str| pass.object.pointer(at).and_then(Value::as_bool) == Some(true);
-    if !is_written("/status/ready") && !is_written("/status/initialization/provisioned") {
+    if !was_provisioned(pass.object) {
         // Nobody should have to wait for a bastion, or for what goes wrong with one.
         cx.out.wake_when_applied();
         return Ok(answer);
@@ -124,6 +124,12 @@ fn bring(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<ClusterAnswer, Pro
         cx.out.wake_when_applied();
     }
     Ok(answer)
+}
+
+/// Whether everything was there once, and this could be written down.
+fn was_provisioned(object: &Value) -> bool {
+    let is_written = |at: &str| object.pointer(at).and_then(Value::as_bool) == Some(true);
+    is_written("/status/ready") || is_written("/status/initialization/provisioned")
 }
 
 /// External network, network, router, security groups.
@@ -170,9 +176,10 @@ fn told<T>(cx: &mut Context<'_>, condition: &str, reason: &str, ended: Result<T,
 }
 
 /// Fields of the spec that the network, its router and the security groups follow from.
-const NETWORK_FIELDS: [&str; 12] = [
+const NETWORK_FIELDS: [&str; 13] = [
     "managedSubnets",
     "subnets",
+    "primarySubnet",
     "network",
     "router",
     "externalNetwork",
@@ -241,7 +248,8 @@ pub fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem
         return Ok(true);
     }
     let mut pass = Pass::begin(cx, object).inspect_err(|problem| come_back(cx, problem))?;
-    let gone = deletion::remove(cx, &mut pass);
+    let gone =
+        deletion::remove(cx, &mut pass).map(|gone| gone && (was_provisioned(object) || late::is_over(cx, object)));
     forget(&mut pass.status);
     write(cx, &pass.status);
     if let Err(problem) = &gone {

@@ -14,6 +14,7 @@ mod floating_ip_pool;
 mod identity;
 mod image;
 mod kinds;
+mod late;
 mod load_balancer;
 mod machine;
 mod machine_template;

@@ -4,6 +4,7 @@
 
 mod ingress;
 mod mirror;
+mod provider_id;
 pub mod server_spec;
 
 use std::time::Duration;
@@ -84,11 +85,6 @@ impl Subject<'_> {
             "spec": spec,
         }))
     }
-
-    /// Equal to what OpenStack's cloud provider gives the Node: the region is in it only if the machine names one.
-    fn provider_id(&self, instance: &str) -> String {
-        format!("openstack://{}/{instance}", object::text(self.spec, "/identityRef/region"))
-    }
 }
 
 /// Brings the machine nearer to what `object` asks for.
@@ -126,7 +122,7 @@ pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<MachineAnswer, 
     let zone = object::text(&subject.machine, "/spec/failureDomain");
     Ok(MachineAnswer {
         provisioned: true,
-        provider_id: Some(subject.provider_id(object::text(&server, "/status/instanceID"))),
+        provider_id: Some(provider_id::of(cx, object, &subject.cluster, &server)?),
         addresses,
         failure_domain: Some(zone.to_owned()).filter(|zone| !zone.is_empty()),
     })

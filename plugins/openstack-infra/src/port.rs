@@ -47,8 +47,17 @@ pub fn trunk_of(cloud: &Cloud<'_>, port: &str) -> Result<Option<Trunk>, Failure>
     Ok(network::list::<Trunk>(cloud, &Query::new().with("port_id", port))?.into_iter().next())
 }
 
+/// How the deletion of a port ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// It is gone.
+    Gone(Gone),
+    /// Its trunk carries these ports, which nobody would know again once they are off it: nothing was deleted.
+    Carries(Vec<String>),
+}
+
 /// Deletes a trunk and the ports that it carries.
-pub fn delete_trunk(cloud: &Cloud<'_>, trunk: &Trunk) -> Result<(), Failure> {
+fn delete_trunk(cloud: &Cloud<'_>, trunk: &Trunk) -> Result<(), Failure> {
     if !trunk.sub_ports.is_empty() {
         let sub_ports: Vec<Value> = trunk.sub_ports.iter().map(|port| json!({"port_id": port.port_id})).collect();
         let path = format!("/trunks/{}/remove_subports", encode(&trunk.id));
@@ -62,16 +71,20 @@ pub fn delete_trunk(cloud: &Cloud<'_>, trunk: &Trunk) -> Result<(), Failure> {
 }
 
 /// Deletes a port, and first its trunk, which `trunk` says that it has. One that somebody put on the port is found by the
-/// port's refusal to go.
-pub fn delete_port(cloud: &Cloud<'_>, port: &str, trunk: bool) -> Result<Gone, Failure> {
+/// port's refusal to go. Ports on the trunk go with it if `known` has all of them.
+pub fn delete_port(cloud: &Cloud<'_>, port: &str, trunk: bool, known: &[String]) -> Result<Deletion, Failure> {
     if !trunk {
         match network::delete::<Port>(cloud, port) {
             Err(failure) if failure.is_conflict() && cloud.network_extension(TRUNK_EXTENSION)? => {}
-            other => return other,
+            other => return other.map(Deletion::Gone),
         }
     }
     if let Some(trunk) = trunk_of(cloud, port)? {
+        let carried: Vec<String> = trunk.sub_ports.iter().map(|port| port.port_id.clone()).collect();
+        if carried.iter().any(|port| !known.contains(port)) {
+            return Ok(Deletion::Carries(carried));
+        }
         delete_trunk(cloud, &trunk)?;
     }
-    network::delete::<Port>(cloud, port)
+    network::delete::<Port>(cloud, port).map(Deletion::Gone)
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::cidr::Cidr;
 use super::load_balancer::{known, settle};
 use super::pass::{Pass, READY};
-use super::status::fingerprint;
+use super::status::{Status, SubnetStatus, fingerprint};
 use crate::kinds::{API_SERVER_INGRESS_READY, CONTROL_PLANE_LABEL, V1BETA1};
 use crate::load_balancer::{self, ERROR, Member, Pool};
 use crate::names::ClusterNames;
@@ -140,8 +140,9 @@ fn apply(
         let pool =
             pool.ok_or_else(|| Problem::transient("LoadBalancerPoolGone", format!("there is no pool {name}")))?;
         let wanted = wanted(&pass.names, *port, machines);
+        let from = (!in_own_network(&pass.status)).then_some(&pass.status);
         if !are(&load_balancer::members(&pass.cloud, &pool.id)?, &wanted) {
-            let members: Vec<Value> = wanted.iter().map(|member| fields(member, &pass.spec.tags)).collect();
+            let members: Vec<Value> = wanted.iter().map(|member| fields(member, &pass.spec.tags, from)).collect();
             load_balancer::set_members(&pass.cloud, &pool.id, &members)
                 .map_err(|failure| Problem::from(failure).context(format!("unable to set the members of {name}")))?;
             settle(cx, pass, balancer)?;
@@ -162,8 +163,22 @@ fn wanted(names: &ClusterNames, port: u16, machines: &[Machine]) -> Vec<Member> 
     machines.iter().filter(|machine| machine.is_member()).filter_map(member).collect()
 }
 
-fn fields(member: &Member, tags: &[String]) -> Value {
+/// Whether the load balancer is where the machines are.
+fn in_own_network(status: &Status) -> bool {
+    let balancers = status.api_server_load_balancer.as_ref().and_then(|known| known.load_balancer_network.as_ref());
+    let balancers = balancers.map(|network| network.id.as_str());
+    balancers.is_none() || balancers == status.network.as_ref().map(|network| network.id.as_str())
+}
+
+/// `from`: the machines' network, where it is not the load balancer's. Octavia has to be told which subnet leads to a member
+/// then, and OVN takes none without it.
+fn fields(member: &Member, tags: &[String], from: Option<&Status>) -> Value {
     let mut fields = json!({"name": member.name, "address": member.address, "protocol_port": member.protocol_port});
+    let subnets = from.and_then(|status| status.network.as_ref()).map_or(&[][..], |network| &network.subnets);
+    let has_it = |subnet: &&SubnetStatus| Cidr::parse(&subnet.cidr).is_some_and(|cidr| cidr.contains(&member.address));
+    if let Some(subnet) = subnets.iter().find(has_it).or(subnets.first()) {
+        fields["subnet_id"] = subnet.id.clone().into();
+    }
     if !tags.is_empty() {
         fields["tags"] = json!(tags);
     }

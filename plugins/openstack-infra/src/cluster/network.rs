@@ -148,7 +148,35 @@ fn existing(pass: &mut Pass<'_>) -> Result<(), Problem> {
         }
     }
     check(&network, &subnets)?;
+    primary_first(pass, &network, &mut subnets)?;
     pass.status.network = Some(NetworkStatus::of(&network, &subnets));
+    Ok(())
+}
+
+/// Puts the primary subnet where the load balancer and its members look.
+fn primary_first(pass: &Pass<'_>, network: &Network, subnets: &mut Vec<Subnet>) -> Result<(), Problem> {
+    let path = "spec.primarySubnet";
+    let Some(param) = Param::read(&pass.spec.primary_subnet, path)? else { return Ok(()) };
+    let known = |id: &str| subnets.iter().position(|subnet| subnet.id == id);
+    let at = match &param {
+        Param::Id(id) => known(id),
+        Param::Filter(_) => None,
+    };
+    let primary = match at {
+        Some(at) => subnets.remove(at),
+        None => {
+            let among = Query::new().with("network_id", &network.id);
+            let found = network::one::<Subnet>(&pass.cloud, &param, &among);
+            let found = found.map_err(|problem| problem.context(path))?;
+            if found.network_id != network.id {
+                let message = format!("{path} {} is not of network {}", found.id, network.id);
+                return Err(Problem::invalid("InvalidSubnets", message));
+            }
+            subnets.retain(|subnet| subnet.id != found.id);
+            found
+        }
+    };
+    subnets.insert(0, primary);
     Ok(())
 }
 

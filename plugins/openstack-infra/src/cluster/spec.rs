@@ -17,6 +17,8 @@ pub struct Spec {
     pub managed_subnets: Vec<ManagedSubnet>,
     /// Of a network that somebody else made.
     pub subnets: Vec<Value>,
+    /// The one of them that machines and the load balancer have their addresses in; the first without it.
+    pub primary_subnet: Value,
     /// A network that somebody else made.
     pub network: Value,
     /// A router that somebody else made.

@@ -234,7 +234,7 @@ impl World {
     }
 
     fn delete_with(&mut self, mut crashed: impl FnMut(&World) -> bool) -> bool {
-        object::merge(&mut self.object, &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+        object::merge(&mut self.object, &json!({"metadata": {"deletionTimestamp": "2023-11-14T22:13:20Z"}}));
         for _ in 0..MOST_PASSES {
             let (result, outcome) = run(&self.host, |cx| super::deprovision(cx, &self.object));
             if !crashed(self) {

@@ -1,13 +1,15 @@
 //! The end of a server: the server, what it did not take along, its ports and trunks, and its floating address.
 
 use capwasm_sdk::{Context, Problem, object};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Subject, connect, failed, floating, ports, state, volumes};
 use crate::cloud::{Cloud, Gone};
 use crate::compute::{self, Server};
 use crate::kinds::INSTANCE_READY;
-use crate::{clock, names, port};
+use crate::network::{self, Port};
+use crate::port::{self, Deletion};
+use crate::{late, names};
 
 /// True when nothing is left.
 pub fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
@@ -19,12 +21,40 @@ pub fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
     if !volumes::delete(cx, &cloud, subject.name, &volumes::wanted(&subject.spec))? {
         return Ok(false);
     }
-    for (port, has_trunk) in all_ports(&cloud, &subject)? {
-        if port::delete_port(&cloud, &port, has_trunk)? == Gone::Now {
-            cx.out.event("SuccessfulDeletePort", format!("Deleted port with id {port}"));
+    if !ports_are_gone(cx, &cloud, &subject)? || !floating::release(cx, &subject)? {
+        return Ok(false);
+    }
+    // The request for a server or port may have outlived who sent it.
+    let may_come = subject.status.resolved.is_some() && subject.status.instance_id.is_none();
+    Ok(!may_come || late::is_over(cx, object))
+}
+
+/// Deletes the ports with their trunks, and what those carry.
+fn ports_are_gone(cx: &mut Context<'_>, cloud: &Cloud<'_>, subject: &Subject<'_>) -> Result<bool, Problem> {
+    let known: Vec<String> = subject.status.resources.sub_ports.iter().map(|port| port.id.clone()).collect();
+    let mut carried = Vec::new();
+    for (port, has_trunk) in all_ports(cloud, subject)? {
+        match port::delete_port(cloud, &port, has_trunk, &known)? {
+            Deletion::Gone(Gone::Now) => {
+                cx.out.event("SuccessfulDeletePort", format!("Deleted port with id {port}"));
+            }
+            Deletion::Gone(Gone::Already) => {}
+            Deletion::Carries(ports) => carried.extend(ports),
         }
     }
-    floating::release(cx, &subject)
+    if !carried.is_empty() {
+        carried.extend(known);
+        carried.sort();
+        carried.dedup();
+        let ports: Vec<Value> = carried.into_iter().map(|id| json!({"id": id})).collect();
+        cx.out.status(json!({"resources": {"subPorts": ports}}));
+        cx.out.wake_when_applied();
+        return Ok(false);
+    }
+    for port in &known {
+        network::delete::<Port>(cloud, port)?;
+    }
+    Ok(true)
 }
 
 fn server_is_gone(cx: &mut Context<'_>, cloud: &Cloud<'_>, subject: &Subject<'_>) -> Result<bool, Problem> {
@@ -37,9 +67,7 @@ fn server_is_gone(cx: &mut Context<'_>, cloud: &Cloud<'_>, subject: &Subject<'_>
         cx.out.event("DeletingServer", format!("Nova was asked to delete server {}", subject.name));
     }
     cx.out.condition(INSTANCE_READY, Some(false), "Deleting", "");
-    let since = clock::parse(object::text(subject.object, "/metadata/deletionTimestamp"));
-    let age = since.map_or(0, |since| (cx.host.now_ms() / 1_000).saturating_sub(since));
-    cx.out.wake_after(state::patience(age));
+    cx.out.wake_after(state::patience(late::deleting_for(cx, subject.object)));
     Ok(false)
 }
 

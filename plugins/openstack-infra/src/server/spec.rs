@@ -274,11 +274,14 @@ pub struct ResolvedFixedIp {
 
 /// What was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Resources {
     /// In the order of `resolved.ports`; each is complete, with tags and trunk.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortId>,
+    /// Ports that trunks of these carry, written down before they are taken off; they go with the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sub_ports: Vec<PortId>,
 }
 
 /// A port that was made.

@@ -148,6 +148,19 @@ fn the_region_is_in_the_provider_id_if_the_machine_names_one() {
 }
 
 #[test]
+fn the_clouds_region_is_in_the_provider_id_if_the_cluster_says_so() {
+    let mut machine = Machine::worker();
+    machine.cluster["metadata"]["annotations"] = json!({"capwasm.dev/openstack-provider-id-region": "true"});
+    machine.refresh();
+    let answer = machine.settle();
+    assert!(answer.provider_id.clone().unwrap().starts_with("openstack://RegionOne/server-"), "{answer:?}");
+    // Its Node is known by that name now.
+    machine.cluster["metadata"]["annotations"] = json!({});
+    machine.refresh();
+    assert_eq!(machine.settle().provider_id, answer.provider_id);
+}
+
+#[test]
 fn what_the_server_says_is_the_machines() {
     let mut machine = Machine::worker();
     machine.world.object["spec"]["image"] = json!({"filter": {"name": "none"}});

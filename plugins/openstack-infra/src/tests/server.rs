@@ -4,6 +4,7 @@ use base64::engine::general_purpose::STANDARD;
 use capwasm_sdk::{Fault, Place};
 
 use crate::kinds::{FLOATING_ADDRESS_READY, INSTANCE_READY};
+use crate::testing::Fault as Lost;
 
 pub fn object_of(spec: Value) -> Value {
     let mut server = json!({
@@ -159,6 +160,48 @@ fn everything_that_a_server_can_have_is_made_and_goes_with_it() {
     assert!(left(&world.cloud).is_empty(), "{:?}", left(&world.cloud));
     assert_eq!(world.cloud.named("ports", "quick-1-9")["id"], "mine");
     assert_eq!(world.cloud.all("security_groups").len(), 3);
+}
+
+/// A server with a trunk that carries somebody's port.
+fn with_sub_port() -> World {
+    let mut world = world_of(json!({"trunk": true}));
+    world.settle();
+    let trunk = world.cloud.named("trunks", "quick-1-0")["id"].clone();
+    let sub_port = world.cloud.add(
+        "ports",
+        json!({"name": "sub", "network_id": "n2", "device_id": "", "description": "", "fixed_ips": [], "tags": []}),
+    );
+    let carried = json!({"sub_ports": [{"port_id": sub_port, "segmentation_id": 7}]});
+    world.cloud.change("trunks", trunk.as_str().unwrap(), &carried);
+    world
+}
+
+#[test]
+fn a_port_that_a_trunk_carried_goes_also_when_the_host_dies_after_any_request() {
+    let mut calls = with_sub_port();
+    calls.cloud.clear_calls();
+    calls.end();
+    assert!(left(&calls.cloud).is_empty(), "{:?}", left(&calls.cloud));
+    let most = calls.cloud.calls().len();
+    for nth in 1..=most {
+        let mut world = with_sub_port();
+        world.cloud.fail(nth, Lost::LostAfter);
+        world.end();
+        assert!(left(&world.cloud).is_empty(), "{nth}: {:?}", left(&world.cloud));
+    }
+}
+
+#[test]
+fn a_server_that_nova_makes_after_its_object_was_deleted_goes_too() {
+    let mut world = world();
+    world.cloud.set_quota("servers", 0);
+    for _ in 0..4 {
+        let _ = world.reconcile();
+    }
+    assert_eq!(world.delete(), Some(Ok(false)), "a request may be on its way");
+    world.cloud.add("servers", json!({"name": "quick-1", "status": "ACTIVE", "description": "Created by cluster-api-provider-openstack server default/quick-1"}));
+    world.end();
+    assert!(left(&world.cloud).is_empty(), "{:?}", left(&world.cloud));
 }
 
 #[test]

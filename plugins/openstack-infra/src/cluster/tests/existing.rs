@@ -93,4 +93,27 @@ fn a_load_balancer_may_be_in_a_network_of_its_own() {
     let network = &world.object["status"]["apiServerLoadBalancer"]["loadBalancerNetwork"];
     assert_eq!((&network["id"], &network["subnets"][0]["id"]), (&json!("net"), &json!("sub4")));
     world.assert_declared();
+    // Octavia has to be told how it gets from there to the machines.
+    world.add_machine("cp-0", "10.6.0.10");
+    world.settle();
+    let subnet = world.object["status"]["network"]["subnets"][0]["id"].clone();
+    assert_eq!(world.cloud.all("members")[0]["subnet_id"], subnet);
+}
+
+#[test]
+fn the_load_balancer_is_in_the_primary_subnet() {
+    let table = [
+        json!({"network": {"id": "net"}, "primarySubnet": {"id": "sub6"}}),
+        json!({"network": {"id": "net"}, "primarySubnet": {"filter": {"name": "six"}}}),
+        json!({"subnets": [{"id": "sub4"}], "primarySubnet": {"filter": {"cidr": "fd00::/64"}}}),
+    ];
+    for spec in table {
+        let mut world = world(spec.clone());
+        world.settle();
+        assert_eq!(world.cloud.all("loadbalancers")[0]["vip_subnet_id"], "sub6", "{spec}");
+        assert_eq!(world.object["status"]["network"]["subnets"][0]["id"], "sub6", "{spec}");
+        assert_eq!(world.object["status"]["network"]["subnets"][1]["id"], "sub4", "{spec}");
+    }
+    let mut world = world(json!({"network": {"id": "net"}, "primarySubnet": {"id": "subnet-external"}}));
+    assert_eq!(world.pass(|_| false).unwrap().result.unwrap_err().reason, "InvalidSubnets");
 }
