@@ -13,7 +13,6 @@ mod get;
 mod host;
 mod kubeconfig;
 mod leadership;
-mod logging;
 mod openstack;
 mod output;
 mod provider;
@@ -22,6 +21,7 @@ mod run;
 mod signals;
 mod sim;
 mod sync;
+mod telemetry;
 #[cfg(test)]
 mod testing;
 mod tree;
@@ -39,7 +39,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(name = "capwasm", version, arg_required_else_help = true)]
 struct Arguments {
     #[command(flatten)]
-    logging: logging::Options,
+    telemetry: telemetry::Options,
     #[command(subcommand)]
     command: Command,
 }
@@ -106,7 +106,6 @@ fn every_command_has_a_consistent_help() {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    arguments.logging.start(matches!(arguments.command, Command::Quickstart(_)));
     // One crypto provider for every TLS connection of the process; an error only says that there is one already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -116,7 +115,16 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let quiet = matches!(arguments.command, Command::Quickstart(_));
+    let telemetry = match arguments.telemetry.start(quiet, runtime.handle()) {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
     let result = runtime.block_on(dispatch(arguments.command));
+    telemetry.finish();
     // A call of a provider or a blocking read may still run; nobody waits for it any more.
     runtime.shutdown_background();
     match result {

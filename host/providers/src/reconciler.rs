@@ -53,7 +53,7 @@ impl ProviderReconciler {
             facts: Facts {
                 now_ms,
                 attempt: pass.attempt,
-                id: format!("{}-{now_ms:x}", uid.get(..8).unwrap_or(uid)),
+                id: pass.trace_id.to_owned(),
                 configuration: self.generation.configuration.clone(),
                 related,
                 results: results(&pass.results),

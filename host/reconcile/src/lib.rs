@@ -28,6 +28,7 @@ pub mod plan;
 pub mod queue;
 mod reconciler;
 pub mod selector;
+mod trace;
 pub mod view;
 
 pub use apply::{Applied, Executor, Unavailable, Workloads};

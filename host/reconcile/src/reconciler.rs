@@ -50,6 +50,8 @@ pub struct Pass<'a> {
     pub results: Results,
     /// The time of the pass. Decisions use this instead of the clock.
     pub now: Timestamp,
+    /// Of everything that happens in the pass: 32 hex digits.
+    pub trace_id: &'a str,
 }
 
 /// A pass that came to no plan.

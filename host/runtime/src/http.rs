@@ -20,10 +20,12 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
+use tracing::Instrument;
 
 use self::connector::{ConnectError, Connector, Route};
 use self::recent::{Key, Recent};
 pub(crate) use self::tls::Trust;
+
 use crate::grants::{EndpointRefusal, GrantError, Grants, NamedEndpoint, Origin, Target};
 use crate::limits::Limits;
 use crate::refused::{Refusal, Refused};
@@ -181,11 +183,15 @@ impl HttpClient {
         *outgoing.method_mut() = method;
         *outgoing.uri_mut() = uri;
         *outgoing.headers_mut() = headers;
+        // Without path and query, where a name or a token may stand.
+        let span = tracing::info_span!("http", method = %outgoing.method(), host = outgoing.uri().host(), status = tracing::field::Empty);
+        let told = span.clone();
         let exchange = async {
             let response = pool.request(outgoing).await.map_err(|error| unreachable_or_denied(&error))?;
+            told.record("status", response.status().as_u16());
             self.collect(response).await
         };
-        tokio::time::timeout(limit, exchange).await.unwrap_or_else(|_| {
+        tokio::time::timeout(limit, exchange.instrument(span)).await.unwrap_or_else(|_| {
             Err(Refused::new(
                 Refusal::Limit,
                 "RequestTimeout",

@@ -10,6 +10,7 @@ use std::time::Instant;
 use capwasm_api::descriptor::{Descriptor, Role};
 use futures::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Instrument;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
@@ -128,7 +129,10 @@ impl Provider {
         }
         let permits = self.slots().await.map_err(fail)?;
         let _permits = permits;
-        contained(self.guest.clone().run(call)).await.map_err(|message| fail(Failure::Panic { message }))?.map_err(fail)
+        let digest = short(&self.guest.digest);
+        let span = tracing::info_span!("call", provider = self.guest.name, digest, function = function.name());
+        let run = contained(self.guest.clone().run(call)).instrument(span);
+        run.await.map_err(|message| fail(Failure::Panic { message }))?.map_err(fail)
     }
 
     /// A place among this provider's calls and one in the pool.

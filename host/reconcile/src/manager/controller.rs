@@ -13,6 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Instrument;
 
 use super::{Claim, Scheduler, Shared};
 use crate::{
@@ -26,6 +27,7 @@ use crate::{
     plan::{ErrorKind, Event, Plan, Results, Verdict},
     queue::{Outcome, Run},
     reconciler::{Pass, ReconcileError, Reconciler},
+    trace::trace_id,
     view::View,
 };
 
@@ -162,7 +164,10 @@ impl Controller {
             *entered = Some(group);
         }
         let started = Instant::now();
-        let ended = self.pass(&run, &reconciler, object).await;
+        let now = Timestamp::now();
+        let trace_id = trace_id(object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default(), now);
+        let span = tracing::info_span!("pass", controller = self.name, %key, trace_id = &*trace_id);
+        let ended = self.pass(&run, &reconciler, object, now, &trace_id).instrument(span).await;
         drop(slot);
         let outcome = self.conclude(key, ended, started).await;
         entered.take().iter().for_each(|group| self.leave(&claim, group));
@@ -182,7 +187,14 @@ impl Controller {
     }
 
     /// Reads, decides, writes.
-    async fn pass(&self, run: &Run<Key>, reconciler: &Arc<dyn Reconciler>, object: Arc<Value>) -> Ended {
+    async fn pass(
+        &self,
+        run: &Run<Key>,
+        reconciler: &Arc<dyn Reconciler>,
+        object: Arc<Value>,
+        now: Timestamp,
+        trace_id: &str,
+    ) -> Ended {
         let key = &run.key;
         let label = ControllerLabel { controller: self.name.clone() };
         let active = self.shared.metrics.active.get_or_create_owned(&label);
@@ -195,7 +207,8 @@ impl Controller {
             view: &view,
             attempt: run.attempt,
             results: self.results.lock().remove(key).unwrap_or_default(),
-            now: Timestamp::now(),
+            now,
+            trace_id,
         };
         // A reconciler shares nothing mutable with us, so a panic leaves nothing of ours half done.
         let decided = AssertUnwindSafe(reconciler.reconcile(&pass)).catch_unwind().await;
@@ -204,13 +217,13 @@ impl Controller {
                 plan.wake_after = plan.wake_after.into_iter().chain(view.look_again()).min();
                 // Only a completed pass has read all that its decision depends on.
                 self.shared.interests.finish(reading);
-                let applied = self.apply(key, &object, &mut plan).await;
+                let applied = self.apply(key, &object, &mut plan).instrument(tracing::info_span!("apply")).await;
                 Ended::Plan(Box::new((plan, applied)))
             }
             Ok(Err(error)) => Ended::Failed(error),
             Err(_) => Ended::Panicked,
         };
-        if let Some(event) = self.report(key, &ended) {
+        if let Some(event) = self.report(&ended) {
             self.shared.executor.record(&self.name, &object, event);
         }
         active.dec();
@@ -275,17 +288,16 @@ impl Controller {
     }
 
     /// A log line, and what users should see of it.
-    fn report(&self, key: &Key, ended: &Ended) -> Option<Event> {
-        let controller = &*self.name;
+    fn report(&self, ended: &Ended) -> Option<Event> {
         match ended {
             Ended::Panicked => {
-                tracing::error!(controller, %key, "pass panicked");
+                tracing::error!("pass panicked");
                 let label = ControllerLabel { controller: self.name.clone() };
                 self.shared.metrics.panics.get_or_create(&label).inc();
                 Some(Event::warning("ReconcilePanic", "The reconciler panicked; see the log of the host."))
             }
             Ended::Failed(error) => {
-                tracing::warn!(controller, %key, error = error as &dyn std::error::Error, "pass failed");
+                tracing::warn!(error = error as &dyn std::error::Error, "pass failed");
                 match error {
                     ReconcileError::Failed { reason, message } => Some(Event::warning(reason, message)),
                     ReconcileError::Read(_) => None,
@@ -294,15 +306,15 @@ impl Controller {
             Ended::Plan(ended) => {
                 let (plan, applied) = &**ended;
                 if let Some(error) = &applied.failure {
-                    tracing::warn!(controller, %key, %error, "unable to write the object");
+                    tracing::warn!(%error, "unable to write the object");
                     return Some(Event::warning("WriteFailed", error.to_string()));
                 }
                 if let Some((operation, error)) = applied.failed_operation() {
-                    tracing::warn!(controller, %key, operation, %error, "operation failed");
+                    tracing::warn!(operation, %error, "operation failed");
                     return Some(Event::warning("OperationFailed", format!("{operation}: {error}")));
                 }
                 let Verdict::Failed { reason, message, .. } = &plan.verdict else { return None };
-                tracing::info!(controller, %key, reason, message, "reconcile did not succeed");
+                tracing::info!(reason, message, "reconcile did not succeed");
                 Some(Event::warning(reason, message))
             }
         }

@@ -17,7 +17,7 @@ const TAIL_BYTES: usize = 1 << 10;
 pub(crate) struct GuestLog {
     provider: String,
     function: String,
-    call: String,
+    trace_id: String,
     lines: Mutex<Lines>,
 }
 
@@ -37,11 +37,11 @@ pub(crate) enum Stream {
 }
 
 impl GuestLog {
-    pub(crate) fn new(provider: &str, function: &str, call: &str, lines: u32) -> Self {
+    pub(crate) fn new(provider: &str, function: &str, trace_id: &str, lines: u32) -> Self {
         GuestLog {
             provider: provider.to_owned(),
             function: function.to_owned(),
-            call: call.to_owned(),
+            trace_id: trace_id.to_owned(),
             lines: Mutex::new(Lines { left: lines, partial: [Vec::new(), Vec::new()], tail: String::new() }),
         }
     }
@@ -92,17 +92,17 @@ impl GuestLog {
     }
 
     fn line(&self, lines: &mut Lines, level: Level, text: &str) {
-        let (provider, function, call) = (&self.provider, &self.function, &self.call);
+        let (provider, function, trace_id) = (&self.provider, &self.function, &self.trace_id);
         match lines.left {
             0 => return,
             1 => tracing::warn!(
-                target: "capwasm::guest", provider, function, call, "further lines of this call are dropped (limits.logLines)"
+                target: "capwasm::guest", provider, function, trace_id, "further lines of this call are dropped (limits.logLines)"
             ),
             _ => match level {
-                Level::Debug => tracing::debug!(target: "capwasm::guest", provider, function, call, "{text}"),
-                Level::Info => tracing::info!(target: "capwasm::guest", provider, function, call, "{text}"),
-                Level::Warn => tracing::warn!(target: "capwasm::guest", provider, function, call, "{text}"),
-                Level::Error => tracing::error!(target: "capwasm::guest", provider, function, call, "{text}"),
+                Level::Debug => tracing::debug!(target: "capwasm::guest", provider, function, trace_id, "{text}"),
+                Level::Info => tracing::info!(target: "capwasm::guest", provider, function, trace_id, "{text}"),
+                Level::Warn => tracing::warn!(target: "capwasm::guest", provider, function, trace_id, "{text}"),
+                Level::Error => tracing::error!(target: "capwasm::guest", provider, function, trace_id, "{text}"),
             },
         }
         lines.left -= 1;
