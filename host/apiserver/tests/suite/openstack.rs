@@ -229,7 +229,12 @@ async fn of_a_machine_little_can_be_changed_and_of_its_template_nothing() {
                 json!({"ports": [{"network": {"filter": {"name": "n"}}}]}),
                 Refused("only allowedAddressPairs"),
             ),
-            ("no network", none(), json!({"ports": [{"allowedAddressPairs": []}]}), Refused("only allowedAddressPairs")),
+            (
+                "no network",
+                none(),
+                json!({"ports": [{"allowedAddressPairs": []}]}),
+                Refused("only allowedAddressPairs"),
+            ),
             (
                 "a port's name",
                 none(),
