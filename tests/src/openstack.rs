@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! Project ──► Cloud (token, catalog) ──► the services
-//! host    ──► Proxy (counts, cuts, answers instead) ──► the services
+//! host    ──► Proxy (counts, cuts, answers instead) ──► the services ◄── Hypervisor (nodes for real Nova's servers)
 //! ```
 
 mod access;
 mod bed;
 mod cloud;
 pub mod contract;
+mod hypervisor;
 pub mod manifests;
 mod project;
 pub mod proxy;
@@ -20,7 +21,8 @@ use std::path::PathBuf;
 pub use access::Access;
 pub use bed::Bed;
 pub use cloud::{Answer, Cloud};
-pub use project::Project;
+pub use hypervisor::Hypervisor;
+pub use project::{LOOK, Project};
 pub use proxy::Proxy;
 
 use crate::skip;
