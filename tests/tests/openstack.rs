@@ -39,17 +39,12 @@ async fn lives(bed: Bed) {
 
     bed.objects.merge("KubeadmControlPlane", "life-control-plane", json!({"spec": {"replicas": 3}})).await;
     bed.available("life", 5).await;
-    let members = members(&bed, "k8s-clusterapi-cluster-life-life-kubeapi-6443").await;
-    assert_eq!(members.len(), 3, "one member for each control-plane machine: {members:?}");
+    has_members(&bed, 3).await;
     bed.objects.merge("MachineDeployment", "life-md-0", json!({"spec": {"replicas": 1}})).await;
     bed.available("life", 4).await;
     bed.objects.merge("KubeadmControlPlane", "life-control-plane", json!({"spec": {"replicas": 1}})).await;
     bed.available("life", 2).await;
-    wait::until("one member is left", async || {
-        let left = self::members(&bed, "k8s-clusterapi-cluster-life-life-kubeapi-6443").await;
-        if left.len() == 1 { Ok(()) } else { Err(format!("{left:?}")) }
-    })
-    .await;
+    has_members(&bed, 1).await;
     bed.delete(&["life"]).await;
     bed.end().await;
 }
@@ -114,6 +109,15 @@ async fn servers(bed: &Bed) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// Waits until the API's load balancer has a member for each control-plane machine.
+async fn has_members(bed: &Bed, count: usize) {
+    wait::until(&format!("there are {count} members"), async || {
+        let members = self::members(bed, "k8s-clusterapi-cluster-life-life-kubeapi-6443").await;
+        if members.len() == count { Ok(()) } else { Err(format!("{members:?}")) }
+    })
+    .await;
 }
 
 /// Names of a pool's members.

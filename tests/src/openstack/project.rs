@@ -75,7 +75,9 @@ impl Project {
         let ids: Vec<(String, String)> =
             all.iter().map(|(kind, resource)| (text(resource, "/id").to_owned(), name(kind, resource))).collect();
         let mut picture: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
-        for (kind, resource) in all {
+        for (kind, mut resource) in all {
+            // Made of addresses.
+            resource.as_object_mut().expect("resources are objects").remove("dns_assignment");
             let named = ids.iter().fold(resource.to_string(), |text, (id, name)| text.replace(id, name));
             picture.entry(kind).or_default().push(serde_json::from_str(&named).expect("names have no quotation marks"));
         }
