@@ -65,35 +65,41 @@ on_both!(
 
 /// A cluster `c` with a load balancer, a control-plane machine `m` with a volume and a trunk, and a worker `n`.
 async fn create(bed: &Bed) {
-    // Of the one before.
-    for secret in ["m-bootstrap", "n-bootstrap"] {
-        bed.objects.delete("Secret", secret).await;
-    }
-    create_named(bed, "c", "m", "n").await;
+    create_one(bed).await;
+    bed.create(worker("c", "n")).await;
 }
 
-async fn create_named(bed: &Bed, cluster: &str, control_plane: &str, worker: &str) {
-    bed.create(manifests::cluster(NAMESPACE, cluster, manifests::cluster_spec())).await;
+/// The same without the worker, which asks for nothing that the other does not ask for.
+async fn create_one(bed: &Bed) {
+    // Of the one before.
+    bed.objects.delete("Secret", "m-bootstrap").await;
+    bed.create(manifests::cluster(NAMESPACE, "c", manifests::cluster_spec())).await;
+    bed.create(control_plane("c", "m")).await;
+}
+
+fn control_plane(cluster: &str, name: &str) -> [Value; 3] {
     let mut spec = manifests::machine_spec();
     spec["rootVolume"] = json!({"sizeGiB": 1});
     spec["trunk"] = true.into();
     spec["tags"] = json!(["of-a-machine"]);
-    bed.create(manifests::machine(NAMESPACE, cluster, control_plane, true, "", spec)).await;
-    bed.create(manifests::machine(NAMESPACE, cluster, worker, false, "", manifests::machine_spec())).await;
+    manifests::machine(NAMESPACE, cluster, name, true, "", spec)
+}
+
+fn worker(cluster: &str, name: &str) -> [Value; 3] {
+    manifests::machine(NAMESPACE, cluster, name, false, "", manifests::machine_spec())
 }
 
 /// Whether all of [`create`] is.
 async fn is_ready(bed: &Bed) -> bool {
-    let machines = [bed.objects.get("OpenStackMachine", "m").await, bed.objects.get("OpenStackMachine", "n").await];
     let cluster = bed.objects.get("OpenStackCluster", "c").await;
-    is(&cluster, "Ready")
-        && machines.iter().all(|machine| is(machine, "Ready"))
-        && is(&machines[0], "APIServerIngressReadyCondition")
+    let machines = bed.objects.list("OpenStackMachine").await;
+    let leads_to = |machine: &Value| name_of(machine) != "m" || is(machine, "APIServerIngressReadyCondition");
+    is(&cluster, "Ready") && machines.iter().all(|machine| is(machine, "Ready") && leads_to(machine))
 }
 
 /// Waits until all of [`create`] is.
 async fn ready(bed: &Bed) {
-    wait::until("the cluster and its machines are ready", async || {
+    wait::until_every(LOOK, "the cluster and its machines are ready", async || {
         if is_ready(bed).await { Ok(()) } else { Err(states(bed).await) }
     })
     .await;
@@ -130,13 +136,13 @@ async fn is_as(bed: &Bed, wanted: &Value) {
 }
 
 async fn the_host_is_killed_after_every_call_and_comes_to_the_same_end(bed: &Bed) {
-    create(bed).await;
+    create_one(bed).await;
     ready(bed).await;
     let wanted = picture(bed).await;
     bed.delete(&["c"]).await;
 
     bed.proxy.cut_after_every_call();
-    create(bed).await;
+    create_one(bed).await;
     let made = bed.killed_after_every_call(async || is_ready(bed).await).await;
     is_as(bed, &wanted).await;
     bed.proxy.cut_after_every_call();
@@ -167,7 +173,9 @@ async fn a_cluster_is_deleted_in_the_midst_of_its_creation(bed: &Bed) {
     for moment in [1, 3, 6, 9, 12, 15, 18] {
         bed.proxy.clear();
         let cluster = format!("c{moment}");
-        create_named(bed, &cluster, &format!("m{moment}"), &format!("n{moment}")).await;
+        bed.create(manifests::cluster(NAMESPACE, &cluster, manifests::cluster_spec())).await;
+        bed.create(control_plane(&cluster, &format!("m{moment}"))).await;
+        bed.create(worker(&cluster, &format!("n{moment}"))).await;
         wait::until(&format!("{moment} resources were made"), async || {
             let made = bed.proxy.calls().iter().filter(|call| call.method == Method::POST && !call.is_token()).count();
             if made >= moment { Ok(()) } else { Err(made.to_string()) }
@@ -215,7 +223,7 @@ async fn answered_once(bed: &Bed, status: u16) {
     create(bed).await;
     // What is forbidden is tried again when something changes.
     let mut woken = BTreeMap::new();
-    wait::until("the cluster and its machines are ready", async || {
+    wait::until_every(LOOK, "the cluster and its machines are ready", async || {
         if status == 403 {
             wake_who_was_told(bed, &mut woken).await;
         }
@@ -226,7 +234,7 @@ async fn answered_once(bed: &Bed, status: u16) {
         assert_eq!(times, 1, "{resource} is there {times} times");
     }
     bed.objects.delete("Cluster", "c").await;
-    wait::until("the cluster is gone", async || {
+    wait::until_every(LOOK, "the cluster is gone", async || {
         if status == 403 {
             wake_who_was_told(bed, &mut woken).await;
         }
@@ -327,53 +335,38 @@ async fn credentials_that_are_refused_are_told_and_do_not_make_a_storm(bed: &Bed
     bed.delete(&["c"]).await;
 }
 
-/// Services, paths, and what each limits; in the order in which a cluster and then a machine need them.
-const QUOTAS: [(&str, &str, &str, &[(&str, &str)]); 4] = [
-    (
-        "network",
-        "/v2.0/quotas/",
-        "quota",
-        &[
-            ("network", "OpenStackCluster"),
-            ("subnet", "OpenStackCluster"),
-            ("router", "OpenStackCluster"),
-            ("security_group", "OpenStackCluster"),
-        ],
-    ),
-    (
-        "load-balancer",
-        "/v2/lbaas/quotas/",
-        "quota",
-        &[("load_balancer", "OpenStackCluster"), ("listener", "OpenStackCluster"), ("pool", "OpenStackCluster")],
-    ),
-    ("block-storage", "/os-quota-sets/", "quota_set", &[("volumes", "OpenStackServer")]),
-    ("compute", "/os-quota-sets/", "quota_set", &[("instances", "OpenStackServer")]),
+/// Services, what they limit, and the object that needs it; in the order in which a cluster and then a machine do.
+const QUOTAS: [(&str, &str, &str, &str); 9] = [
+    ("network", "network", "OpenStackCluster", "c"),
+    ("network", "subnet", "OpenStackCluster", "c"),
+    ("network", "router", "OpenStackCluster", "c"),
+    ("network", "security_group", "OpenStackCluster", "c"),
+    ("load-balancer", "load_balancer", "OpenStackCluster", "c"),
+    ("load-balancer", "listener", "OpenStackCluster", "c"),
+    ("load-balancer", "pool", "OpenStackCluster", "c"),
+    ("block-storage", "volumes", "OpenStackServer", "m"),
+    ("compute", "instances", "OpenStackServer", "m"),
 ];
 
 async fn exhausted_quotas_are_told_and_larger_ones_are_used(bed: &Bed) {
-    for (service, path, key, resources) in QUOTAS {
-        for (resource, _) in resources {
-            limit(bed, service, path, key, resource, 0).await;
-        }
+    for (service, resource, ..) in QUOTAS {
+        limit(bed, service, resource, 0).await;
     }
     create(bed).await;
-    for (service, path, key, resources) in QUOTAS {
-        for (resource, kind) in resources {
-            let name = if *kind == "OpenStackCluster" { "c" } else { "m" };
-            let word = resource.replace('_', " ");
-            let told = |object: &Value| {
-                let said = object["status"]["conditions"].to_string().to_lowercase().replace('_', " ");
-                said.contains("quotaexceeded") && said.contains(&word)
-            };
-            let what = format!("it says that its quota of {service} {resource} is used up");
-            bed.objects.until(kind, name, &what, told).await;
-            limit(bed, service, path, key, resource, -1).await;
-            // Something that it watches: it need not wait until it would look again.
-            let patch = json!({"metadata": {"annotations": {"of-a-test": format!("{service}-{resource}")}}});
-            bed.objects.merge(kind, name, patch.clone()).await;
-            if service == "compute" {
-                bed.objects.merge(kind, "n", patch).await;
-            }
+    for (service, resource, kind, name) in QUOTAS {
+        let word = resource.replace('_', " ");
+        let told = |object: &Value| {
+            let said = object["status"]["conditions"].to_string().to_lowercase().replace('_', " ");
+            said.contains("quotaexceeded") && said.contains(&word)
+        };
+        let what = format!("it says that its quota of {service} {resource} is used up");
+        bed.objects.until(kind, name, &what, told).await;
+        limit(bed, service, resource, -1).await;
+        // Something that it watches: it need not wait until it would look again.
+        let patch = json!({"metadata": {"annotations": {"of-a-test": format!("{service}-{resource}")}}});
+        bed.objects.merge(kind, name, patch.clone()).await;
+        if service == "compute" {
+            bed.objects.merge(kind, "n", patch).await;
         }
     }
     ready(bed).await;
@@ -383,8 +376,13 @@ async fn exhausted_quotas_are_told_and_larger_ones_are_used(bed: &Bed) {
     bed.delete(&["c"]).await;
 }
 
-async fn limit(bed: &Bed, service: &str, path: &str, key: &str, resource: &str, limit: i64) {
-    let path = format!("{path}{}", bed.project.cloud.project_id);
+async fn limit(bed: &Bed, service: &str, resource: &str, limit: i64) {
+    let (path, key) = match service {
+        "network" => ("/v2.0/quotas", "quota"),
+        "load-balancer" => ("/v2/lbaas/quotas", "quota"),
+        _ => ("/os-quota-sets", "quota_set"),
+    };
+    let path = format!("{path}/{}", bed.project.cloud.project_id);
     bed.project.admin.put(service, &path, &json!({ key: { resource: limit } })).await;
 }
 
@@ -433,7 +431,7 @@ async fn one_read_for_each_object_in_a_period(bed: &Bed) {
     })
     .await;
     bed.proxy.clear();
-    wait::until("some periods are over", async || {
+    wait::until_every(LOOK, "some periods are over", async || {
         let reads: Vec<usize> = servers.iter().map(|id| reads_of(id)).collect();
         if reads.iter().all(|reads| *reads >= PERIODS) { Ok(()) } else { Err(format!("{reads:?}")) }
     })

@@ -127,11 +127,11 @@ struct State {
 /// Which calls are the last ones of a host.
 #[derive(Default)]
 struct Cutting {
-    /// Calls that were a last one, each with the number of writes before it: another write makes a read another one. Requests
-    /// for tokens, which know of no writes, count once.
+    /// Calls that were a last one, each with the number of writes to its service before it: another write makes a read another
+    /// one. Requests for tokens, which know of no writes, count once.
     seen: BTreeSet<(usize, String)>,
-    /// Writes that had an effect.
-    writes: usize,
+    /// Writes that had an effect, by service.
+    writes: BTreeMap<String, usize>,
     /// Nothing passes any more.
     is_closed: bool,
 }
@@ -139,7 +139,7 @@ struct Cutting {
 impl Cutting {
     /// Whether this one is a last one.
     fn ends_with(&mut self, call: &Call) -> bool {
-        let writes = if call.is_token() { 0 } else { self.writes };
+        let writes = self.writes.get(&call.service).filter(|_| !call.is_token()).copied().unwrap_or_default();
         let is_new = self.seen.insert((writes, call.signature()));
         self.is_closed |= is_new;
         is_new
@@ -256,7 +256,7 @@ impl Proxy {
     }
 
     /// Cuts everything off after each call, whose answer is lost, until [`Proxy::reopen`]: after each write, and after each read
-    /// that was not the last one before since the last write.
+    /// that was not the last one before since the last write to its service.
     pub fn cut_after_every_call(&self) {
         self.state().cutting = Some(Cutting::default());
         self.shared.cut.send_replace(false);
@@ -318,7 +318,7 @@ async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let body = body.collect().await.map_err(|_| CutOff)?.to_bytes();
 
-    let (index, action, is_last, is_write) = {
+    let (index, action, is_last, written) = {
         let mut state = shared.state.lock().expect("nobody panics");
         let (service, below) = state.service_of(&format!("http://{host}{path}"), &path);
         let call = Call { method: parts.method.clone(), service, path: below, query: query.clone(), status: None };
@@ -330,10 +330,10 @@ async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
             _ if is_last => Action::Lose,
             action => action,
         };
-        let is_write = call.is_write();
-        state.writes += usize::from(is_write);
+        let written = call.is_write().then(|| call.service.clone());
+        state.writes += usize::from(written.is_some());
         state.calls.push(call);
-        (state.calls.len() - 1, action, is_last, is_write)
+        (state.calls.len() - 1, action, is_last, written)
     };
     let query = if query.is_empty() { String::new() } else { format!("?{query}") };
     let uri: Uri = format!("http://{host}{path}{query}").parse().map_err(|_| CutOff)?;
@@ -353,10 +353,12 @@ async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     let mut forward = Request::builder().method(parts.method).uri(uri).body(Full::new(body)).expect("a request");
     *forward.headers_mut() = end_to_end(&parts.headers);
     let answer = shared.http.request(forward).await;
-    if is_write && answer.as_ref().is_ok_and(|answer| answer.status().is_success()) {
+    if let Some(service) = written
+        && answer.as_ref().is_ok_and(|answer| answer.status().is_success())
+    {
         let mut state = shared.state.lock().expect("nobody panics");
         if let Some(cutting) = &mut state.cutting {
-            cutting.writes += 1;
+            *cutting.writes.entry(service).or_default() += 1;
         }
     }
     if is_last {
