@@ -51,6 +51,12 @@ impl Call {
         self.path.ends_with("/auth/tokens")
     }
 
+    /// Whether it asks for what no write changes: a token, versions, extensions. A host asks for these first.
+    fn is_timeless(&self) -> bool {
+        let path = self.path.trim_matches('/');
+        self.is_token() || path.is_empty() || path.ends_with("extensions")
+    }
+
     /// All that tells it from another one, but for the body.
     fn signature(&self) -> String {
         format!("{} {} {}?{}", self.method, self.service, self.path, self.query)
@@ -128,7 +134,7 @@ struct State {
 #[derive(Default)]
 struct Cutting {
     /// Calls that were a last one, each with the number of writes to its service before it: another write makes a read another
-    /// one. Requests for tokens, which know of no writes, count once.
+    /// one. What no write changes counts once.
     seen: BTreeSet<(usize, String)>,
     /// Writes that had an effect, by service.
     writes: BTreeMap<String, usize>,
@@ -139,7 +145,7 @@ struct Cutting {
 impl Cutting {
     /// Whether this one is a last one.
     fn ends_with(&mut self, call: &Call) -> bool {
-        let writes = self.writes.get(&call.service).filter(|_| !call.is_token()).copied().unwrap_or_default();
+        let writes = self.writes.get(&call.service).filter(|_| !call.is_timeless()).copied().unwrap_or_default();
         let is_new = self.seen.insert((writes, call.signature()));
         self.is_closed |= is_new;
         is_new
