@@ -121,22 +121,29 @@ impl Condition {
 /// A condition of an object. Objects of the v1beta1 contract may have metav1 conditions under `status.v1beta2`; those are
 /// preferred.
 pub fn get(object: &Value, name: &str) -> Option<Condition> {
-    ["/status/v1beta2/conditions", "/status/conditions"].into_iter().find_map(|list| {
-        json::items(object, list)
-            .iter()
-            .find(|entry| json::text(entry, "/type") == Some(name))
-            .and_then(Condition::from_value)
+    entries(object, name).find_map(Condition::from_value)
+}
+
+/// The status of a condition alone, for those that only ask whether it is true.
+pub fn status(object: &Value, name: &str) -> Option<Status> {
+    entries(object, name).next().map(|entry| Status::parse(json::text(entry, "/status").unwrap_or_default()))
+}
+
+/// What is reported under a name: in v1beta2's list, then in the plain one.
+fn entries<'a>(object: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    ["/status/v1beta2/conditions", "/status/conditions"].into_iter().filter_map(move |list| {
+        json::items(object, list).iter().find(|entry| entry.get("type").and_then(Value::as_str) == Some(name))
     })
 }
 
 /// Whether a condition is reported and true.
 pub fn is_true(object: &Value, name: &str) -> bool {
-    get(object, name).is_some_and(|condition| condition.status == Status::True)
+    status(object, name) == Some(Status::True)
 }
 
 /// Whether a condition is reported and false.
 pub fn is_false(object: &Value, name: &str) -> bool {
-    get(object, name).is_some_and(|condition| condition.status == Status::False)
+    status(object, name) == Some(Status::False)
 }
 
 /// Sets a condition in `status.conditions`. The time of the last transition changes only with the status.

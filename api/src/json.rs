@@ -2,24 +2,47 @@
 
 use serde_json::{Map, Value};
 
+/// The value at a JSON pointer (RFC 6901).
+///
+/// [`Value::pointer`] makes two copies of every key on the way, which was a fifth of what a provider's call cost.
+///
+/// ```
+/// let object = serde_json::json!({"a": [{"b/c": 1}]});
+/// assert_eq!(capwasm_api::json::at(&object, "/a/0/b~1c"), object.pointer("/a/0/b~1c"));
+/// ```
+pub fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if pointer.contains('~') {
+        return object.pointer(pointer);
+    }
+    let Some(keys) = pointer.strip_prefix('/') else { return pointer.is_empty().then_some(object) };
+    keys.split('/').try_fold(object, |value, key| match value {
+        Value::Object(map) => map.get(key),
+        // As RFC 6901 has it: no sign, no leading zero.
+        Value::Array(list) if !(key.starts_with('+') || key.starts_with('0') && key.len() > 1) => {
+            key.parse::<usize>().ok().and_then(|index| list.get(index))
+        }
+        _ => None,
+    })
+}
+
 /// The text at a JSON pointer, if it is there and not empty.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
-    object.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
+    at(object, pointer)?.as_str().filter(|text| !text.is_empty())
 }
 
 /// The truth value at a JSON pointer.
 pub fn flag(object: &Value, pointer: &str) -> Option<bool> {
-    object.pointer(pointer)?.as_bool()
+    at(object, pointer)?.as_bool()
 }
 
 /// The whole number at a JSON pointer.
 pub fn number(object: &Value, pointer: &str) -> Option<i64> {
-    object.pointer(pointer)?.as_i64()
+    at(object, pointer)?.as_i64()
 }
 
 /// The list at a JSON pointer; empty when absent.
 pub fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    at(object, pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// A label's value.

@@ -11,6 +11,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests: a broken set-up is a failed test")]
 
+pub mod api_server;
 pub mod binary;
 pub mod engine;
 pub mod folder;

@@ -53,6 +53,11 @@ impl Management {
         Management::start_on(&["--engine", "docker", "--simulated-nodes", version], binary::provider_dir())
     }
 
+    /// Starts one with the bundled providers that looks at every object in this period (`2s`), also when nothing changes.
+    pub fn start_syncing(period: &str) -> Management {
+        Management::start_on(&["--engine", "sim", "--sync-period", period], binary::provider_dir())
+    }
+
     fn start_on(engine: &[&str], provider_dir: PathBuf) -> Management {
         let management = Management {
             folder: Folder::new(),
@@ -248,12 +253,14 @@ fn compiled() -> PathBuf {
     binary::target().join("tests-aot")
 }
 
-fn give_compiled(to: &Path) {
+/// Gives a host's folder of compiled components what earlier test processes have compiled.
+pub fn give_compiled(to: &Path) {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(to).expect("a folder");
     copy_compiled(&compiled(), to);
 }
 
-fn keep_compiled(from: &Path) {
+/// Keeps what a host has compiled for later test processes.
+pub fn keep_compiled(from: &Path) {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(compiled()).expect("a folder");
     copy_compiled(from, &compiled());
 }

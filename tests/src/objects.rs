@@ -35,6 +35,10 @@ pub const KINDS: [(&str, &str); 23] = [
     ("WasmProvider", "capwasm.dev/v1alpha1"),
 ];
 
+/// Those that are in no namespace, and others that tests make.
+const CLUSTER_SCOPED: [&str; 5] =
+    ["WasmProvider", "OpenStackClusterIdentity", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"];
+
 /// The objects of a namespace.
 #[derive(Clone)]
 pub struct Objects {
@@ -73,7 +77,7 @@ impl Objects {
     fn api_of(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        if kind == "WasmProvider" {
+        if CLUSTER_SCOPED.contains(&kind) {
             return Api::all_with(self.client.clone(), &resource);
         }
         Api::namespaced_with(self.client.clone(), &self.namespace, &resource)

@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! Project ──► Cloud (token, catalog) ──► the services
-//! host    ──► Proxy (counts, cuts, answers instead) ──► the services
+//! host    ──► Proxy (counts, cuts, answers instead) ──► the services ◄── Hypervisor (nodes for real Nova's servers)
 //! ```
 
 mod access;
 mod bed;
 mod cloud;
 pub mod contract;
+mod hypervisor;
 pub mod manifests;
 mod project;
 pub mod proxy;
@@ -20,19 +21,25 @@ use std::path::PathBuf;
 pub use access::Access;
 pub use bed::Bed;
 pub use cloud::{Answer, Cloud};
-pub use project::Project;
+pub use hypervisor::Hypervisor;
+pub use project::{LOOK, Project};
 pub use proxy::Proxy;
 
 use crate::skip;
 
-/// `clouds.yaml` of the real services; otherwise `test` is told to be skipped.
+/// Where the real services' `clouds.yaml` should be.
+pub fn clouds_yaml() -> PathBuf {
+    std::env::var_os("CAPWASM_OPENSTACK")
+        .map_or_else(|| crate::binary::target().join("openstack/clouds.yaml"), PathBuf::from)
+}
+
+/// An admin of the real services; otherwise `test` is told to be skipped.
 pub fn real(test: &str) -> Option<Access> {
     if std::env::var_os("CAPWASM_SKIP_OPENSTACK").is_some() {
         skip::skip(test, "the real OpenStack services are left out or could not be started (CAPWASM_SKIP_OPENSTACK)");
         return None;
     }
-    let file = std::env::var_os("CAPWASM_OPENSTACK")
-        .map_or_else(|| crate::binary::target().join("openstack/clouds.yaml"), PathBuf::from);
+    let file = clouds_yaml();
     match std::fs::read_to_string(&file) {
         Ok(text) => Some(Access::of(&text, "ost-admin")),
         Err(error) => {

@@ -137,30 +137,3 @@ async fn only(bed: &Bed, service: &str, path: &str, key: &str) -> Value {
     assert_eq!(list.len(), 1, "{path}: {list:?}");
     list[0].clone()
 }
-
-#[tokio::test]
-async fn the_host_is_killed_after_every_write_and_comes_to_the_same_end() {
-    let test = "openstack_real::the_host_is_killed_after_every_write_and_comes_to_the_same_end";
-    let Some(admin) = openstack::real(test) else { return };
-    let bed = Bed::real(&admin, "realkill").await;
-    bed.proxy.cut_after(1);
-    bed.create(manifests::cluster("realkill", "c", manifests::cluster_spec())).await;
-    bed.create(manifests::machine("realkill", "c", "m", true, "", manifests::machine_spec())).await;
-    let made = bed
-        .killed_after_every_write(async || {
-            let machine = bed.objects.get("OpenStackMachine", "m").await;
-            is(&machine, "Ready")
-        })
-        .await;
-    bed.cluster_ready("c").await;
-    bed.machine_ready("m").await;
-    for (resource, times) in bed.project.counts().await {
-        assert_eq!(times, 1, "{resource} is there {times} times");
-    }
-    bed.proxy.cut_after(1);
-    bed.objects.delete("Cluster", "c").await;
-    let deleted = bed.killed_after_every_write(async || bed.objects.find("Cluster", "c").await.is_none()).await;
-    eprintln!("killed {made} times while it was made and {deleted} times while it was deleted");
-    bed.nothing_is_left().await;
-    bed.end().await;
-}

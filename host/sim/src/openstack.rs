@@ -18,6 +18,9 @@
 //! it becomes a simulated Kubernetes node. Floating IPs and addresses of load balancers are addresses on loopback that are really
 //! listened on, and lead to these nodes.
 //!
+//! [`Guests`] and [`Forwarding`] do the same for servers and addresses of an OpenStack that is not simulated, but whose Nova runs
+//! nothing.
+//!
 //! Failures on request are [`CallFault`](crate::faults::CallFault)s of [`OpenStack::faults`], or of `POST /capwasm/faults`; paths
 //! are those of the table. [`OpenStack::journal`] and `GET /capwasm/calls` list the calls that were made.
 //!
@@ -39,6 +42,7 @@ mod cloud_init;
 mod control;
 mod forwarding;
 mod glance;
+mod guests;
 mod http;
 mod journal;
 mod keystone;
@@ -56,6 +60,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use forwarding::Forwarding;
+pub use guests::{Boot, Guest, Guests};
 pub use journal::{Call, Journal};
 
 use self::http::Front;
@@ -166,7 +172,7 @@ impl OpenStack {
         let base = format!("http://{address}");
         let cloud = Cloud::new(base, options.delays, options.zones, options.token_lifetime, options.nodes, state);
         if let Some(runner) = &cloud.runner {
-            runner.prepare().await.map_err(|error| StartError::Engine(error.to_string()))?;
+            runner.guests().prepare().await.map_err(|error| StartError::Engine(error.to_string()))?;
         }
         let journal = Journal::default();
         let front = Front { cloud: Arc::clone(&cloud), faults: options.faults.clone(), journal: journal.clone() };

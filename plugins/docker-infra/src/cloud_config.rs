@@ -5,7 +5,6 @@
 
 mod accounts;
 mod document;
-mod yaml;
 
 use crate::recipe::{self, File, LARGEST, Recipe, Step, content, normalize};
 use crate::tar::Attributes;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::config::{DiskSetup, Filesystem, Ntp, Part, Partition, User};
 use crate::userdata::WriteFile;
-use crate::yaml;
+use capwasm_yaml::write;
 
 /// Everything that a machine does at its first boot.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +45,7 @@ impl CloudConfig<'_> {
 fn section(out: &mut String, name: &str, value: Value) {
     if !is_empty(&value) {
         out.push('\n');
-        out.push_str(&yaml::document(&json!({ name: value })));
+        out.push_str(&write::document(&json!({ name: value })));
     }
 }
 

@@ -6,7 +6,7 @@ use capwasm_sdk::{Problem, object};
 use serde_json::{Map, Value, json};
 
 use crate::userdata::WriteFile;
-use crate::yaml;
+use capwasm_yaml::write;
 
 /// The kubeconfig of a file discovery, where the user described it instead of placing the file himself.
 pub fn kubeconfig(
@@ -69,7 +69,7 @@ pub fn kubeconfig(
         "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
         "current-context": "default",
     });
-    Ok(Some(WriteFile::of_root(path, "0640", yaml::document(&document))))
+    Ok(Some(WriteFile::of_root(path, "0640", write::document(&document))))
 }
 
 fn at(value: &Value, pointer: &str) -> Value {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::{Cluster, ConfigSpec};
 use crate::version::{Api, Version};
-use crate::yaml;
+use capwasm_yaml::write;
 
 /// kubeadm's own `certificatesDir`.
 pub const CERTIFICATES_DIR: &str = "/etc/kubernetes/pki";
@@ -117,7 +117,7 @@ fn add_uninitialized_taint(join: &mut Map<String, Value>) {
 fn document(kind: &str, mut fields: Map<String, Value>, version: &Version) -> String {
     fields.insert("apiVersion".into(), json!(version.api().as_str()));
     fields.insert("kind".into(), json!(kind));
-    yaml::document(&Value::Object(fields))
+    write::document(&Value::Object(fields))
 }
 
 #[cfg(test)]

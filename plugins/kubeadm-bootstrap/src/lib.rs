@@ -6,7 +6,7 @@
 //!   cluster
 //! - [`certificates`], [`kubeconfig`], [`files`], [`template`]: what is placed on the machine, and what clusters need
 //! - [`kubeadm`]: what kubeadm reads, in the API of the machine's Kubernetes [`version`]
-//! - [`userdata`], [`cloud_config`], [`ignition`], [`yaml`]: how all of it is written
+//! - [`userdata`], [`cloud_config`], [`ignition`]: how all of it is written
 
 pub mod certificates;
 pub mod cloud_config;
@@ -29,7 +29,6 @@ pub mod time;
 pub mod token;
 pub mod userdata;
 pub mod version;
-pub mod yaml;
 
 use capwasm_sdk::api::descriptor::{Descriptor, Role};
 use capwasm_sdk::{Bootstrap, BootstrapData, Context, Conversion, Description, Kind, Problem, Provider};

@@ -47,7 +47,7 @@ pub fn prepare(cx: &mut Context<'_>, plane: &ControlPlane, version: &Version) ->
     }
     let merge = json!({
         "metadata": {"resourceVersion": map.pointer("/metadata/resourceVersion")},
-        "data": {"ClusterConfiguration": crate::yaml::document(&wanted)},
+        "data": {"ClusterConfiguration": capwasm_yaml::write::document(&wanted)},
     });
     cx.out.patch("kubeadm-config", Place::Workload, target, merge);
     Ok(())

@@ -15,10 +15,6 @@
 pub mod certificates;
 #[path = "../../kubeadm-bootstrap/src/discovery.rs"]
 pub mod discovery;
-#[path = "../../kubeadm-bootstrap/src/yaml.rs"]
-pub mod yaml;
-#[path = "../../docker-infra/src/cloud_config/yaml.rs"]
-pub mod yaml_tree;
 
 pub mod adoption;
 pub mod clone;

@@ -95,7 +95,7 @@ impl Machine {
 
     /// Status of a condition: true, false; none for unknown and not reported.
     pub fn holds(&self, name: &str) -> Option<bool> {
-        match conditions::get(&self.object, name)?.status {
+        match conditions::status(&self.object, name)? {
             Status::True => Some(true),
             Status::False => Some(false),
             Status::Unknown => None,

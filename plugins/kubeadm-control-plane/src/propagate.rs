@@ -108,16 +108,21 @@ fn with_removals(wanted: &Value, object: &Value) -> Value {
     patch
 }
 
-/// `patch` when it would change something. A map that stays empty is no change.
+/// `patch` when it would change something.
 fn difference(object: &Value, patch: &Value) -> Option<Value> {
-    let mut merged = object.clone();
-    object::merge(&mut merged, patch);
-    let same = |pointer: &str| {
-        let filled =
-            |value: Option<&Value>| value.filter(|value| value.as_object().is_none_or(|map| !map.is_empty())).cloned();
-        filled(merged.pointer(pointer)) == filled(object.pointer(pointer))
-    };
-    (!["/metadata/labels", "/metadata/annotations", "/spec"].into_iter().all(same)).then(|| patch.clone())
+    changes(Some(object), patch).then(|| patch.clone())
+}
+
+/// Whether a merge patch would change a value. A map that stays empty is no change.
+fn changes(value: Option<&Value>, patch: &Value) -> bool {
+    match (value, patch) {
+        (known, Value::Null) => known.is_some(),
+        (None, Value::Object(fields)) => fields.values().any(|field| changes(None, field)),
+        (Some(Value::Object(known)), Value::Object(fields)) => {
+            fields.iter().any(|(name, field)| changes(known.get(name), field))
+        }
+        (known, wanted) => known != Some(wanted),
+    }
 }
 
 #[cfg(test)]

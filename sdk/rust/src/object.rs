@@ -1,5 +1,6 @@
 //! Small accessors for Kubernetes objects as JSON, typed specs, and the JSON merge patch (RFC 7386).
 
+use capwasm_api::json;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -7,7 +8,7 @@ use crate::problem::Problem;
 
 /// The string at a JSON pointer, empty when it is not there: `text(&object, "/spec/clusterName")`.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    json::at(object, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// `kind`.
@@ -61,12 +62,12 @@ pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 
 /// Whether it is being deleted.
 pub fn is_deleting(object: &Value) -> bool {
-    object.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
+    json::at(object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
 }
 
 /// A condition of `status.conditions` by its type.
 pub fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
-    object.pointer("/status/conditions")?.as_array()?.iter().find(|condition| text(condition, "/type") == name)
+    json::at(object, "/status/conditions")?.as_array()?.iter().find(|condition| text(condition, "/type") == name)
 }
 
 /// Whether a condition is `True`.

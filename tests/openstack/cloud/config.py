@@ -196,12 +196,15 @@ def _cinder(layout, debug):
         "auth_strategy": "keystone", "api_paste_config": layout.venv / "etc/cinder/api-paste.ini",
         "resource_query_filters_file": layout.venv / "etc/cinder/resource_filters.json",
         "backend_stats_polling_interval": 10, "storage_availability_zone": "nova",
-        "allow_availability_zone_fallback": True, "enabled_backends": "nothing", "default_volume_type": "__DEFAULT__",
+        "allow_availability_zone_fallback": True, "enabled_backends": "nothing,elsewhere", "default_volume_type": "__DEFAULT__",
         "glance_api_servers": layout.url("glance"), "image_conversion_dir": layout.var / "cinder/conversion",
         "report_interval": 20, "service_down_time": 120, "graceful_shutdown_timeout": 2,
         **_unlimited("quota_volumes", "quota_gigabytes", "quota_snapshots")}
     return sections | {
         "nothing": {"volume_driver": "volumes.NoVolumes", "volume_backend_name": "nothing"},
+        # A second zone.
+        "elsewhere": {"volume_driver": "volumes.NoVolumes", "volume_backend_name": "elsewhere",
+                      "backend_availability_zone": layout.zones[1]},
         "database": _database(layout, "cinder"),
         "coordination": {"backend_url": f"file://{layout.var}/cinder/coordination"},
         "nova": _client(layout), "service_user": _client(layout) | {"send_service_user_token": True},
@@ -213,7 +216,8 @@ def _octavia(layout, debug):
     return _on_bus(layout, "octavia", debug) | {
         "api_settings": {
             "bind_host": "127.0.0.1", "bind_port": layout.port("octavia-api"), "auth_strategy": "keystone",
-            "enabled_provider_drivers": "amphora:amphorae that are nowhere, octavia:the same as amphora",
+            "enabled_provider_drivers": "amphora:amphorae that are nowhere, octavia:the same as amphora, "
+                                        "ovn:a northbound data base that nobody reads",
             "default_provider_driver": "amphora", "api_base_uri": layout.url("octavia-api"), "healthcheck_enabled": True},
         "database": _database(layout, "octavia"),
         "oslo_messaging": {"topic": "octavia_prov"},
@@ -237,6 +241,7 @@ def _octavia(layout, debug):
         "quotas": _unlimited(*(f"default_{what}_quota" for what in
                                ("load_balancer", "listener", "member", "pool", "health_monitor"))),
         "service_auth": _client(layout),
+        "ovn": {"ovn_nb_connection": f"unix:{layout.northbound}"},
         "neutron": {"endpoint_type": "internalURL", "region_name": layout.region, "valid_interfaces": "internal"},
     }
 

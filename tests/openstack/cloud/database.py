@@ -30,9 +30,11 @@ class Database:
         shutil.rmtree(self.data, ignore_errors=True)
         _copy(self.schemas, self.data)
         self.start()
-        # The copy has the ports of the start that made it.
+        # The copy has the ports and the path of the start that made it.
         moved = self._sql(f"UPDATE keystone.endpoint SET url = '{self.layout.auth_url}';"
-                          f"UPDATE nova_api.cell_mappings SET transport_url = '{self.layout.bus}' WHERE name = 'cell1';")
+                          f"UPDATE nova_api.cell_mappings SET transport_url = '{self.layout.bus}' WHERE name = 'cell1';"
+                          "UPDATE nova_api.cell_mappings SET database_connection = REGEXP_REPLACE("
+                          f"database_connection, 'unix_socket=[^&]*', 'unix_socket={self.layout.socket}');")
         if moved.returncode != 0:
             raise Problem(f"the schemas do not take this start's ports: {moved.stderr}")
 

@@ -19,8 +19,8 @@ def missing_packages():
         packages += ["mariadb-server-core", "mariadb-client-core"]
     if not RABBIT.exists():
         packages.append("rabbitmq-server")
-    if not shutil.which("openssl"):
-        packages.append("openssl")
+    packages += [package for program, package in (("openssl", "openssl"), ("ovsdb-server", "openvswitch-common"))
+                 if not shutil.which(program)]
     return packages
 
 

@@ -42,6 +42,7 @@ class Layout:
             sockets = pathlib.Path(tempfile.gettempdir()) / f"capwasm-openstack-{digest}"
         self.sockets = sockets
         self.socket = sockets / "mariadb.sock"
+        self.northbound = sockets / "ovn-nb.sock"
 
     def make(self):
         for folder in (self.etc, self.run, self.log, self.var):

@@ -11,6 +11,8 @@ from cloud.say import say
 
 # Stopped after all others.
 LAST = ("rabbit", "mariadb", "epmd")
+# As the provider's own tests have it; Debian's package of it would start a server.
+NORTHBOUND_SCHEMA = "lib/python3*/site-packages/ovn_octavia_provider/tests/unit/schemas/ovn-nb.ovsschema"
 # On eventlet's threads an answer over the bus takes half a second.
 NATIVE_THREADS = {"OS_NOVA_DISABLE_EVENTLET_PATCHING": "true"}
 
@@ -138,13 +140,28 @@ def services(layout, daemons):
     for host in config.computes(layout):
         daemons.start(f"nova-{host}", [of("nova-compute"), "--config-file", f"{etc}/nova/{host}.conf"],
                       extra=NATIVE_THREADS)
-    _serve(layout, daemons, "octavia-api", "octavia.wsgi.api", threads=4, arguments=octavia)
+    northbound(layout, daemons)
+    _serve(layout, daemons, "octavia-api", "octavia_api", threads=4, arguments=octavia)
     daemons.start("octavia-worker", [of("octavia-worker")] + octavia)
     for name in ("octavia-api", "cinder-api"):
         daemons.wait(name, 120, lambda name=name: serves(layout.url(name, "/")))
     # It reports to the scheduler once; before that one listens, nobody hears.
     daemons.start("cinder-volume", [of("cinder-volume")] + cinder)
     say("all services answer")
+
+
+def northbound(layout, daemons):
+    """OVN's northbound data base, where its provider writes load balancers. Empty after a start."""
+    if daemons.runs("ovn-northbound"):
+        return
+    data, schema = layout.var / "ovn-nb.db", next(layout.venv.glob(NORTHBOUND_SCHEMA))
+    data.unlink(missing_ok=True)
+    made = subprocess.run(["ovsdb-tool", "create", str(data), str(schema)], capture_output=True, text=True)
+    if made.returncode != 0:
+        raise Problem(f"ovsdb-tool makes no data base: {made.stderr}")
+    daemons.start("ovn-northbound", ["ovsdb-server", f"--remote=punix:{layout.northbound}", "--no-chdir",
+                                     f"--unixctl={layout.sockets / 'ovn-nb.ctl'}", str(data)])
+    daemons.wait("ovn-northbound", 20, layout.northbound.exists)
 
 
 def fill(layout, daemons):

@@ -5,7 +5,7 @@ use std::time::Duration;
 use capwasm_sim::openstack::{Nodes, OpenStack, Options};
 use serde_json::{Value, json};
 
-use super::{Access, Project, Proxy, manifests};
+use super::{Access, Hypervisor, Project, Proxy, manifests};
 use crate::management::Management;
 use crate::objects::{Objects, is, text};
 use crate::{sample, wait};
@@ -25,29 +25,59 @@ pub struct Bed {
     /// Objects of the namespace that is named for the test.
     pub objects: Objects,
     fake: Option<OpenStack>,
+    hypervisor: Option<Hypervisor>,
 }
 
 impl Bed {
     /// On a fake whose servers become simulated nodes.
     pub async fn fake(test: &str) -> Bed {
-        let management = Management::start();
-        let nodes = Nodes { engine: management.data_dir().join("sim.sock"), version: sample::VERSION.to_owned() };
-        let fake =
-            OpenStack::start(Options { nodes: Some(nodes), ..Options::default() }).await.expect("the fake starts");
+        Bed::fake_under(Management::start(), test).await
+    }
+
+    /// The same under a management cluster that was started already.
+    pub async fn fake_under(management: Management, test: &str) -> Bed {
+        let options = Options { nodes: Some(nodes(&management)), ..Options::default() };
+        let fake = OpenStack::start(options).await.expect("the fake starts");
         let admin = Access::of(&fake.clouds_yaml(), "ost-admin");
         Bed::on(management, &admin, test, Some(fake)).await
     }
 
     /// On real services.
     pub async fn real(admin: &Access, test: &str) -> Bed {
-        Bed::on(Management::start(), admin, test, None).await
+        Bed::real_under(Management::start(), admin, test).await
+    }
+
+    /// The same under a management cluster that was started already.
+    pub async fn real_under(management: Management, admin: &Access, test: &str) -> Bed {
+        Bed::on(management, admin, test, None).await
+    }
+
+    /// On real services whose servers become simulated nodes.
+    pub async fn real_with_nodes(admin: &Access, test: &str) -> Bed {
+        let mut bed = Bed::real(admin, test).await;
+        let nodes = nodes(&bed.management);
+        let project = &bed.project;
+        let started = Hypervisor::start(nodes, &project.admin, &project.cloud, &project.name, &bed.proxy).await;
+        bed.hypervisor = Some(started);
+        bed
+    }
+
+    /// `spec` of an OpenStackCluster whose endpoint is reached where servers become nodes.
+    pub fn cluster_spec(&self) -> Value {
+        let mut spec = manifests::cluster_spec();
+        if let Some(hypervisor) = &self.hypervisor {
+            spec["externalNetwork"]["filter"]["name"] = hypervisor.external_network().into();
+            // Not the one that fails every build.
+            spec["controlPlaneAvailabilityZones"] = json!(["az1", "az2", "az3"]);
+        }
+        spec
     }
 
     async fn on(management: Management, admin: &Access, test: &str, fake: Option<OpenStack>) -> Bed {
         let project = Project::new(admin, test).await;
         let proxy = Proxy::start(&project.access.auth_url);
         let objects = management.objects(test).await;
-        let bed = Bed { management, project, proxy, objects, fake };
+        let bed = Bed { management, project, proxy, objects, fake, hypervisor: None };
         bed.grant(&[&bed.proxy.origin()], json!({})).await;
         let clouds = bed.project.access.at(bed.proxy.auth_url()).clouds_yaml();
         bed.objects.create(&manifests::identity(test, &clouds, None)).await;
@@ -122,25 +152,25 @@ impl Bed {
         self.project.empty().await;
     }
 
-    /// Kills the host after each write, whose answer it never sees, and starts it again until the end is reached; how often.
-    /// The proxy has to have been told to cut after one write.
-    pub async fn killed_after_every_write(&self, mut is_done: impl AsyncFnMut() -> bool) -> usize {
+    /// Kills the host after each call, whose answer it never sees, and starts it again until the end is reached; how often. See
+    /// [`Proxy::cut_after_every_call`], which has to have been called before that begins.
+    pub async fn killed_after_every_call(&self, mut is_done: impl AsyncFnMut() -> bool) -> usize {
         let mut times = 0;
         loop {
             tokio::select! {
                 () = self.proxy.cut() => {
                     self.management.kill();
                     times += 1;
-                    assert!(times < 200, "the same writes again and again: {:?}", self.proxy.counts());
-                    self.proxy.cut_after(1);
+                    assert!(times < 500, "the same calls again and again: {:?}", self.proxy.counts());
+                    self.proxy.reopen();
                     self.management.restart();
                 }
                 () = done(&mut is_done) => {
                     self.proxy.pass();
                     return times;
                 }
-                () = tokio::time::sleep(wait::LONG) => {
-                    panic!("neither a write nor the end after {times} kills: {:?}", self.proxy.calls().last());
+                () = tokio::time::sleep(wait::patience()) => {
+                    panic!("neither a call nor the end after {times} kills: {:?}", self.proxy.calls().last());
                 }
             }
         }
@@ -149,11 +179,19 @@ impl Bed {
     /// The end of it all; a project of real services is removed.
     pub async fn end(self) {
         self.management.kill();
+        if let Some(hypervisor) = self.hypervisor {
+            hypervisor.end(&self.project.admin).await;
+        }
         self.project.remove().await;
         if let Some(fake) = self.fake {
             fake.stop().await;
         }
     }
+}
+
+/// Servers become nodes of its simulated engine.
+fn nodes(management: &Management) -> Nodes {
+    Nodes { engine: management.data_dir().join("sim.sock"), version: sample::VERSION.to_owned() }
 }
 
 fn is_bootstrap_of_a_test(name: &str) -> bool {

@@ -79,6 +79,11 @@ impl Cloud {
         }
     }
 
+    /// Its token.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
     /// The same with another token.
     pub fn with_token(&self, token: &str) -> Cloud {
         Cloud { token: token.to_owned(), ..self.clone() }
@@ -86,6 +91,15 @@ impl Cloud {
 
     /// Sends a request. `path` begins below what the catalog says, with the API's version where that does not.
     pub async fn send(&self, method: Method, service: &str, path: &str, body: &Value) -> Answer {
+        self.send_as(COMPUTE_MICROVERSION, method, service, path, body).await
+    }
+
+    /// GET of Nova with what another microversion tells, which has to succeed.
+    pub async fn get_compute(&self, microversion: &str, path: &str) -> Value {
+        self.send_as(microversion, Method::GET, "compute", path, &Value::Null).await.ok()
+    }
+
+    async fn send_as(&self, microversion: &str, method: Method, service: &str, path: &str, body: &Value) -> Answer {
         let root = self.catalog.get(service).unwrap_or_else(|| panic!("there is no service {service}"));
         let version = match service {
             "network" => "/v2.0",
@@ -98,7 +112,7 @@ impl Cloud {
             headers.insert("x-auth-token", self.token.parse().expect("a token is a header value"));
         }
         if service == "compute" {
-            let version = format!("compute {COMPUTE_MICROVERSION}");
+            let version = format!("compute {microversion}");
             headers.insert("openstack-api-version", version.parse().expect("a version is a header value"));
         }
         send(&self.http, method, &format!("{root}{path}"), &headers, body).await

@@ -1,13 +1,17 @@
 //! A project of a test's own, so that nobody else's resources are in its lists.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Access, Cloud};
+use super::{Access, Cloud, shape};
+use crate::objects::text;
 use crate::wait;
 
 const PASSWORD: &str = "of-a-test";
+/// Between two looks at everything: real services have other work to do.
+pub const LOOK: Duration = Duration::from_millis(500);
 
 /// A project with one user, who has the roles of a CAPO user.
 pub struct Project {
@@ -57,10 +61,35 @@ impl Project {
 
     /// Everything that is in it, as `kind name`, sorted. What every project has from the start is left out.
     pub async fn resources(&self) -> Vec<String> {
+        self.all().await.iter().map(|(kind, resource)| name(kind, resource)).collect()
+    }
+
+    /// Everything that is in it, in full: without what no two runs have to share, and with names in place of ids.
+    pub async fn picture(&self) -> Value {
+        let mut all = self.all().await;
+        for (_, resource) in all.clone().iter().filter(|(kind, _)| *kind == "pool") {
+            let path = format!("/v2/lbaas/pools/{}/members", text(resource, "/id"));
+            let members = self.cloud.list("load-balancer", &path, "members").await;
+            all.extend(members.into_iter().map(|member| ("member", member)));
+        }
+        let ids: Vec<(String, String)> =
+            all.iter().map(|(kind, resource)| (text(resource, "/id").to_owned(), name(kind, resource))).collect();
+        let mut picture: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+        for (kind, mut resource) in all {
+            // Made of addresses.
+            resource.as_object_mut().expect("resources are objects").remove("dns_assignment");
+            let named = ids.iter().fold(resource.to_string(), |text, (id, name)| text.replace(id, name));
+            picture.entry(kind).or_default().push(serde_json::from_str(&named).expect("names have no quotation marks"));
+        }
+        shape::normalized(&json!(picture))
+    }
+
+    /// Everything that is in it with its kind, sorted by kind and name.
+    async fn all(&self) -> Vec<(&'static str, Value)> {
         let id = &self.cloud.project_id;
         let mut all = Vec::new();
         for (kind, service, path, key) in [
-            ("server", "compute", "/servers".to_owned(), "servers"),
+            ("server", "compute", "/servers/detail".to_owned(), "servers"),
             ("server group", "compute", "/os-server-groups".to_owned(), "server_groups"),
             ("network", "network", format!("/v2.0/networks?project_id={id}"), "networks"),
             ("subnet", "network", format!("/v2.0/subnets?project_id={id}"), "subnets"),
@@ -70,21 +99,21 @@ impl Project {
             ("floating IP", "network", format!("/v2.0/floatingips?project_id={id}"), "floatingips"),
             ("security group", "network", format!("/v2.0/security-groups?project_id={id}"), "security_groups"),
             ("load balancer", "load-balancer", format!("/v2/lbaas/loadbalancers?project_id={id}"), "loadbalancers"),
-            ("volume", "block-storage", format!("/{id}/volumes"), "volumes"),
+            ("listener", "load-balancer", format!("/v2/lbaas/listeners?project_id={id}"), "listeners"),
+            ("pool", "load-balancer", format!("/v2/lbaas/pools?project_id={id}"), "pools"),
+            ("monitor", "load-balancer", format!("/v2/lbaas/healthmonitors?project_id={id}"), "healthmonitors"),
+            ("volume", "block-storage", format!("/{id}/volumes/detail"), "volumes"),
         ] {
             let path = if self.cloud.catalog[service].ends_with(id.as_str()) {
                 path.replace(&format!("/{id}"), "")
             } else {
                 path
             };
-            for resource in self.cloud.list(service, &path, key).await {
-                let name = resource["name"].as_str().or(resource["floating_ip_address"].as_str()).unwrap_or_default();
-                if !(kind == "security group" && name == "default") {
-                    all.push(format!("{kind} {name}"));
-                }
-            }
+            let list = self.cloud.list(service, &path, key).await;
+            let is_default = |resource: &Value| kind == "security group" && resource["name"] == "default";
+            all.extend(list.into_iter().filter(|one| !is_default(one)).map(|one| (kind, one)));
         }
-        all.sort();
+        all.sort_by_key(|(kind, resource)| name(kind, resource));
         all
     }
 
@@ -99,7 +128,7 @@ impl Project {
 
     /// Waits until nothing is in it.
     pub async fn empty(&self) {
-        wait::until(&format!("nothing is left in project {}", self.name), async || {
+        wait::until_every(LOOK, &format!("nothing is left in project {}", self.name), async || {
             let left = self.resources().await;
             if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
         })
@@ -116,4 +145,10 @@ impl Project {
         self.admin.delete("identity", &format!("/users/{}", self.cloud.user_id)).await;
         self.admin.delete("identity", &format!("/projects/{}", self.cloud.project_id)).await;
     }
+}
+
+/// `kind name`; of what has no name, the address or who it is for.
+fn name(kind: &str, resource: &Value) -> String {
+    let named = ["/name", "/floating_ip_address", "/device_owner"].map(|pointer| text(resource, pointer));
+    format!("{kind} {}", named.into_iter().find(|name| !name.is_empty()).unwrap_or_default())
 }

@@ -6,7 +6,7 @@
 //!
 //! Addresses of the services in answers (the catalog, links to next pages) are replaced, so that whoever logs in here stays here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -49,6 +49,17 @@ impl Call {
     /// Whether it asks for a token.
     pub fn is_token(&self) -> bool {
         self.path.ends_with("/auth/tokens")
+    }
+
+    /// Whether it asks for what no write changes: a token, versions, extensions. A host asks for these first.
+    fn is_timeless(&self) -> bool {
+        let path = self.path.trim_matches('/');
+        self.is_token() || path.is_empty() || path.ends_with("extensions")
+    }
+
+    /// All that tells it from another one, but for the body.
+    fn signature(&self) -> String {
+        format!("{} {} {}?{}", self.method, self.service, self.path, self.query)
     }
 
     /// Method, service and path with `*` for ids.
@@ -104,18 +115,41 @@ struct Shared {
     /// With scheme and port.
     origin: Mutex<String>,
     state: Mutex<State>,
-    /// Whether the writes that were waited for have come.
+    /// Whether everything is cut off.
     cut: watch::Sender<bool>,
 }
 
 #[derive(Default)]
 struct State {
     calls: Vec<Call>,
+    /// All that there ever were.
+    writes: usize,
     rule: Option<Rule>,
-    /// Writes that still pass; after the last one, whose answer is lost, nothing does.
-    writes_left: Option<usize>,
+    cutting: Option<Cutting>,
     /// Types of services by their endpoints, longest first.
     catalog: BTreeMap<String, String>,
+}
+
+/// Which calls are the last ones of a host.
+#[derive(Default)]
+struct Cutting {
+    /// Calls that were a last one, each with the number of writes to its service before it: another write makes a read another
+    /// one. What no write changes counts once.
+    seen: BTreeSet<(usize, String)>,
+    /// Writes that had an effect, by service.
+    writes: BTreeMap<String, usize>,
+    /// Nothing passes any more.
+    is_closed: bool,
+}
+
+impl Cutting {
+    /// Whether this one is a last one.
+    fn ends_with(&mut self, call: &Call) -> bool {
+        let writes = self.writes.get(&call.service).filter(|_| !call.is_timeless()).copied().unwrap_or_default();
+        let is_new = self.seen.insert((writes, call.signature()));
+        self.is_closed |= is_new;
+        is_new
+    }
 }
 
 impl Proxy {
@@ -195,6 +229,12 @@ impl Proxy {
         self.state().calls.clone()
     }
 
+    /// Counts writes, those that were forgotten included.
+    pub fn writes(&self) -> impl Fn() -> usize + Send + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || shared.state.lock().expect("nobody panics").writes
+    }
+
     /// Forgets the calls until now.
     pub fn clear(&self) {
         self.state().calls.clear();
@@ -217,14 +257,22 @@ impl Proxy {
     /// Passes everything on from now on.
     pub fn pass(&self) {
         let mut state = self.state();
-        (state.rule, state.writes_left) = (None, None);
+        (state.rule, state.cutting) = (None, None);
         self.shared.cut.send_replace(false);
     }
 
-    /// Lets so many writes (at least one) take effect, loses the answer of the last one, and cuts everything off after it. A
-    /// last one that the service refuses has no effect: it is answered, and another one is the last.
-    pub fn cut_after(&self, writes: usize) {
-        self.state().writes_left = Some(writes);
+    /// Cuts everything off after each call, whose answer is lost, until [`Proxy::reopen`]: after each write, and after each read
+    /// that was not the last one before since the last write to its service.
+    pub fn cut_after_every_call(&self) {
+        self.state().cutting = Some(Cutting::default());
+        self.shared.cut.send_replace(false);
+    }
+
+    /// Lets calls pass again, until the next one that is a last one.
+    pub fn reopen(&self) {
+        if let Some(cutting) = &mut self.state().cutting {
+            cutting.is_closed = false;
+        }
         self.shared.cut.send_replace(false);
     }
 
@@ -276,23 +324,22 @@ async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     let query = parts.uri.query().unwrap_or_default().to_owned();
     let body = body.collect().await.map_err(|_| CutOff)?.to_bytes();
 
-    let (index, action, last) = {
+    let (index, action, is_last, written) = {
         let mut state = shared.state.lock().expect("nobody panics");
         let (service, below) = state.service_of(&format!("http://{host}{path}"), &path);
         let call = Call { method: parts.method.clone(), service, path: below, query: query.clone(), status: None };
         let action = state.rule.as_mut().map_or(Action::Pass, |rule| rule(&call));
-        let mut last = false;
-        let action = match state.writes_left {
-            Some(0) => Action::Drop,
-            Some(left) if call.is_write() => {
-                last = left == 1;
-                state.writes_left = Some(left - 1);
-                if last { Action::Lose } else { action }
-            }
-            _ => action,
+        let is_closed = state.cutting.as_ref().is_some_and(|cutting| cutting.is_closed);
+        let is_last = !is_closed && state.cutting.as_mut().is_some_and(|cutting| cutting.ends_with(&call));
+        let action = match action {
+            _ if is_closed => Action::Drop,
+            _ if is_last => Action::Lose,
+            action => action,
         };
+        let written = call.is_write().then(|| call.service.clone());
+        state.writes += usize::from(written.is_some());
         state.calls.push(call);
-        (state.calls.len() - 1, action, last)
+        (state.calls.len() - 1, action, is_last, written)
     };
     let query = if query.is_empty() { String::new() } else { format!("?{query}") };
     let uri: Uri = format!("http://{host}{path}{query}").parse().map_err(|_| CutOff)?;
@@ -312,16 +359,18 @@ async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
     let mut forward = Request::builder().method(parts.method).uri(uri).body(Full::new(body)).expect("a request");
     *forward.headers_mut() = end_to_end(&parts.headers);
     let answer = shared.http.request(forward).await;
-    // What is refused has no effect. Were it counted, deleting what is gone would be the last write for ever.
-    let refused = answer.as_ref().is_ok_and(|answer| answer.status().is_client_error());
-    if last && refused {
+    if let Some(service) = written
+        && answer.as_ref().is_ok_and(|answer| answer.status().is_success())
+    {
         let mut state = shared.state.lock().expect("nobody panics");
-        // Unless the test has let everything pass meanwhile.
-        state.writes_left = state.writes_left.map(|_| 1);
-    } else if last {
+        if let Some(cutting) = &mut state.cutting {
+            *cutting.writes.entry(service).or_default() += 1;
+        }
+    }
+    if is_last {
         shared.cut.send_replace(true);
     }
-    if matches!(action, Action::Lose) && !(last && refused) {
+    if matches!(action, Action::Lose) {
         return Err(CutOff);
     }
     let (parts, body) = answer.map_err(|_| CutOff)?.into_parts();

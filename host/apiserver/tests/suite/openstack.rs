@@ -114,6 +114,8 @@ async fn of_a_cluster_only_what_can_be_changed_in_openstack_can_be_changed() {
     });
     let bastion = |enabled: bool, flavor: &str| json!({"bastion": {"enabled": enabled, "spec": {"flavor": flavor, "image": {"id": ID}}}});
     let none = || json!({});
+    let closed = || json!({"disableAPIServerFloatingIP": true});
+    let fixed = || json!({"disableAPIServerFloatingIP": true, "apiServerFixedIP": "10.6.0.9", "apiServerPort": 443});
     let observed = json!({
         "ready": true, "externalNetwork": {"id": ID, "name": "public"},
         "apiServerLoadBalancer": {"id": ID, "name": "lb", "internalIP": "10.6.0.9", "ip": "172.24.4.9"},
@@ -155,6 +157,17 @@ async fn of_a_cluster_only_what_can_be_changed_in_openstack_can_be_changed() {
         ),
         ("no security groups", none(), json!({"managedSecurityGroups": null}), Refused("managedSecurityGroups")),
         (
+            "security groups, later",
+            json!({"managedSecurityGroups": null}),
+            json!({"managedSecurityGroups": {"allowAllInClusterTraffic": true}}),
+            Allowed,
+        ),
+        ("a fixed address, once", closed(), json!({"apiServerFixedIP": "10.6.0.9"}), Allowed),
+        ("a fixed address beside a floating one", none(), json!({"apiServerFixedIP": "10.6.0.9"}), Refused("set once")),
+        ("another fixed address", fixed(), json!({"apiServerFixedIP": "10.6.0.8"}), Refused("set once")),
+        ("a port, once", closed(), json!({"apiServerPort": 443}), Allowed),
+        ("another port", fixed(), json!({"apiServerPort": 8443}), Refused("set once")),
+        (
             "zones",
             none(),
             json!({"controlPlaneAvailabilityZones": ["a"], "controlPlaneOmitAvailabilityZone": true}),
@@ -177,7 +190,7 @@ async fn of_a_cluster_only_what_can_be_changed_in_openstack_can_be_changed() {
         ("another address", none(), json!({"apiServerFloatingIP": "172.24.4.10"}), Refused("apiServerFloatingIP")),
         ("a bastion", none(), bastion(true, "a"), Allowed),
         ("a disabled bastion's machine", bastion(false, "a"), bastion(true, "b"), Allowed),
-        ("an enabled bastion's machine", bastion(true, "a"), bastion(true, "b"), Refused("disable it first")),
+        ("an enabled bastion's machine", bastion(true, "a"), bastion(true, "b"), Allowed),
         ("an enabled bastion goes", bastion(true, "a"), json!({"bastion": null}), Refused("disable it first")),
         ("an enabled bastion is disabled", bastion(true, "a"), json!({"bastion": {"enabled": false}}), Allowed),
         ("a bastion without a machine", none(), json!({"bastion": {"enabled": true}}), Refused("needs a spec")),
@@ -210,6 +223,24 @@ async fn of_a_machine_little_can_be_changed_and_of_its_template_nothing() {
             ("a flavor's id", none(), json!({"flavorID": "1"}), Refused("flavorID cannot be changed")),
             ("the image", none(), json!({"image": {"filter": {"name": "new"}}}), Refused("image cannot be changed")),
             ("address pairs", none(), json!({"ports": pairs.clone()}), Allowed),
+            (
+                "another network",
+                none(),
+                json!({"ports": [{"network": {"filter": {"name": "n"}}}]}),
+                Refused("only allowedAddressPairs"),
+            ),
+            (
+                "no network",
+                none(),
+                json!({"ports": [{"allowedAddressPairs": []}]}),
+                Refused("only allowedAddressPairs"),
+            ),
+            (
+                "a port's name",
+                none(),
+                json!({"ports": [{"network": {"id": ID}, "allowedAddressPairs": [], "nameSuffix": "x"}]}),
+                Refused("only allowedAddressPairs"),
+            ),
             ("another port", none(), json!({"ports": [{}, {}]}), Refused("ports cannot be added or removed")),
             ("no ports", none(), json!({"ports": []}), Refused("ports cannot be added or removed")),
         ]

@@ -19,6 +19,7 @@ async fn providers(world: &World, conversions: Option<Arc<Conversions>>) -> Host
         endpoints: Vec::new(),
         grants: Vec::new(),
         configurations: Vec::new(),
+        sync_period: std::time::Duration::from_mins(10),
         core: false,
         conversions,
     };

@@ -5,7 +5,7 @@
 //! own (a range of one).
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -16,12 +16,24 @@ use super::octavia;
 use super::table::{items, text, texts};
 use crate::balancer::{Balancer, Configuration, Server};
 
-/// Keeps listeners as the state wants them, until the cloud ends.
-pub(super) async fn run(cloud: Arc<Cloud>) {
-    let mut open: BTreeMap<IpAddr, (Configuration, Arc<Balancer>)> = BTreeMap::new();
-    loop {
-        let wanted = cloud.look(|state| wanted(&cloud, state));
-        open.retain(|address, (_, balancer)| {
+/// Addresses on loopback that lead elsewhere. Nothing listens any more when it is dropped.
+#[derive(Default)]
+pub struct Forwarding {
+    open: BTreeMap<IpAddr, (Configuration, Arc<Balancer>)>,
+}
+
+impl Forwarding {
+    /// Leads these addresses' TCP ports to any of their targets, and no others.
+    pub async fn lead(&mut self, wanted: BTreeMap<IpAddr, BTreeMap<u16, Vec<SocketAddr>>>) {
+        let server =
+            |to: &SocketAddr| Server { name: to.to_string(), address: to.to_string(), weight: 1, backup: false };
+        let servers = |(port, targets): (u16, Vec<SocketAddr>)| (port, targets.iter().map(server).collect());
+        let configuration = |ports: BTreeMap<_, _>| Configuration { ports: ports.into_iter().map(servers).collect() };
+        self.set(wanted.into_iter().map(|(address, ports)| (address, configuration(ports))).collect()).await;
+    }
+
+    async fn set(&mut self, wanted: BTreeMap<IpAddr, Configuration>) {
+        self.open.retain(|address, (_, balancer)| {
             let stays = wanted.contains_key(address);
             if !stays {
                 balancer.stop();
@@ -29,27 +41,40 @@ pub(super) async fn run(cloud: Arc<Cloud>) {
             stays
         });
         for (address, configuration) in wanted {
-            if open.get(&address).is_some_and(|(known, _)| *known == configuration) {
+            if self.open.get(&address).is_some_and(|(known, _)| *known == configuration) {
                 continue;
             }
-            let outcome = match open.get(&address) {
+            let outcome = match self.open.get(&address) {
                 Some((_, balancer)) => balancer.reload(&configuration).await.map(|()| Arc::clone(balancer)),
                 None => Balancer::start(address, &configuration).await,
             };
             match outcome {
-                Ok(balancer) => drop(open.insert(address, (configuration, balancer))),
+                Ok(balancer) => drop(self.open.insert(address, (configuration, balancer))),
                 Err(error) => {
                     tracing::warn!(%address, %error, "an address of the simulated OpenStack cannot be served")
                 }
             }
         }
-        tokio::select! {
-            () = cloud.stop.cancelled() => break,
-            () = cloud.changed.notified() => {}
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        for (_, balancer) in self.open.values() {
+            balancer.stop();
         }
     }
-    for (_, balancer) in open.into_values() {
-        balancer.stop();
+}
+
+/// Keeps listeners as the state wants them, until the cloud ends.
+pub(super) async fn run(cloud: Arc<Cloud>) {
+    let mut forwarding = Forwarding::default();
+    loop {
+        forwarding.set(cloud.look(|state| wanted(&cloud, state))).await;
+        tokio::select! {
+            () = cloud.stop.cancelled() => return,
+            () = cloud.changed.notified() => {}
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::answer::{Answer, Outcome, Service};
 use super::cloud::{Cloud, Quotas, Scope, State, new_id};
 use super::request::Request;
 use super::table::{Table, shown, text};
-pub(super) use build::{Boot, booted, remove};
+pub(super) use build::{booted, remove};
 
 /// Newest microversion: 2.103.
 const NEWEST: u32 = 103;

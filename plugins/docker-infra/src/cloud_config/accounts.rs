@@ -1,8 +1,8 @@
 //! `groups` and `users` of a cloud-config.
 
 use super::document::{list, map};
-use super::yaml::Yaml;
 use crate::recipe::{Group, User, is_account};
+use capwasm_yaml::Yaml;
 
 /// `groups`: names, or names with their members.
 pub fn groups(value: Yaml) -> Result<(Vec<Group>, Vec<User>), String> {

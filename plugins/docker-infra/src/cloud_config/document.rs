@@ -1,8 +1,8 @@
 //! The YAML document itself, and its template header.
 
 use super::accounts;
-use super::yaml::{self, Yaml};
 use crate::recipe::{Group, User, quote};
+use capwasm_yaml::{Yaml, read};
 
 /// A cloud-config in its own words.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Document {
     /// Errors name places and keys, never content.
     pub fn parse(text: &str) -> Result<Document, String> {
         let mut document = Document::default();
-        for (module, value) in map(yaml::parse(text)?, "the document")? {
+        for (module, value) in map(read::only(text)?, "the document")? {
             match module.as_str() {
                 "write_files" => {
                     let entries = list(value, "write_files")?;

@@ -5,14 +5,14 @@ use serde_json::{Map, Value, json};
 use crate::config::{LOCAL_MODE, default_gate, has_local_mode_gate, prune};
 use crate::plane::ControlPlane;
 use crate::version::Version;
-use crate::yaml_tree::{self, Yaml};
+use capwasm_yaml::{Yaml, read};
 
 /// The first minor version of Kubernetes 1 whose kubeadm reads v1beta4.
 const FIRST_V1BETA4: u64 = 31;
 
 /// Reads the document.
 pub fn read(text: &str) -> Result<Map<String, Value>, String> {
-    match yaml_tree::parse(text)?.as_ref().map(value) {
+    match read::only(text)?.as_ref().map(value) {
         Some(Value::Object(map)) => Ok(map),
         _ => Err("ClusterConfiguration is not a mapping".to_owned()),
     }
@@ -194,7 +194,7 @@ scheduler: {}
                 "certificateValidityPeriod": "720h", "networking": {"podSubnet": "10.0.0.0/16"},
             })
         );
-        let written = crate::yaml::document(&new);
+        let written = capwasm_yaml::write::document(&new);
         assert!(same(&read(&written).unwrap(), &new), "what is written reads back: {written}");
     }
 
@@ -219,7 +219,7 @@ scheduler: {}
         let gate = |document: &Value| document["featureGates"].get("ControlPlaneKubeletLocalMode").cloned();
         let with = updated(KNOWN, "v1.35.0", Value::Null);
         assert_eq!(gate(&with), Some(json!(true)));
-        let without = updated(&crate::yaml::document(&with), "v1.36.0", Value::Null);
+        let without = updated(&capwasm_yaml::write::document(&with), "v1.36.0", Value::Null);
         assert_eq!(gate(&without), None);
         let users = updated(KNOWN, "v1.35.0", json!({"featureGates": {"ControlPlaneKubeletLocalMode": false}}));
         assert_eq!(gate(&users), Some(json!(false)));
@@ -233,7 +233,7 @@ scheduler: {}
             json!({"etcd": {"external": {"endpoints": ["e"]}}}),
         ] {
             let once = updated(KNOWN, "v1.35.0", configuration.clone());
-            let twice = updated(&crate::yaml::document(&once), "v1.35.0", configuration);
+            let twice = updated(&capwasm_yaml::write::document(&once), "v1.35.0", configuration);
             assert!(same(once.as_object().unwrap(), &twice), "{once} {twice}");
         }
         assert!(read("- a").is_err() && read("a: [").is_err());

@@ -1,6 +1,6 @@
 //! The end of a server: the server, what it did not take along, its ports and trunks, and its floating address.
 
-use capwasm_sdk::{Context, Problem, object};
+use capwasm_sdk::{Context, Problem};
 use serde_json::{Value, json};
 
 use super::{Subject, connect, failed, floating, ports, state, volumes};

@@ -9,6 +9,7 @@ use crate::openstack::FAILING_ZONE;
 use crate::openstack::answer::{Answer, Outcome};
 use crate::openstack::cinder;
 use crate::openstack::cloud::{Cloud, State, is_id, new_id, now, now_exactly, plain_id};
+use crate::openstack::guests::Boot;
 use crate::openstack::neutron::{self, NetworkKind};
 use crate::openstack::nodes;
 use crate::openstack::table::{items, text};
@@ -456,15 +457,6 @@ pub(in crate::openstack) fn remove(cloud: &Cloud, state: &mut State, id: &str) {
             cinder::delete(cloud, state, volume_id);
         }
     }
-}
-
-/// What a server boots with: its name, its user data, and what it knows about itself.
-pub(in crate::openstack) struct Boot {
-    pub name: String,
-    pub user_data: Vec<u8>,
-    pub zone: String,
-    pub image: Value,
-    pub metadata: Value,
 }
 
 /// What an `ACTIVE` server boots with; `None` when it is not there any more or going.
