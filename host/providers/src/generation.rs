@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use capwasm_runtime::record::Recorder;
 use capwasm_runtime::{Grants, HttpClient, Provider};
 
 use crate::metrics::CallMetrics;
@@ -17,6 +18,8 @@ pub struct Generation {
     pub http: Arc<HttpClient>,
     /// What its calls cost.
     pub metrics: CallMetrics,
+    /// Who gets recordings of its calls.
+    pub recorder: Option<Arc<dyn Recorder>>,
     /// `spec.configuration` as JSON text.
     pub configuration: String,
 }

@@ -30,6 +30,7 @@ use crate::generation::Generation;
 use crate::metrics::CallMetrics;
 use crate::reads::chain;
 use crate::reconciler::ProviderReconciler;
+use crate::record::Recordings;
 use crate::wasm_provider::{self, FINALIZER, Spec};
 
 /// Loads providers and runs their controllers.
@@ -40,6 +41,7 @@ pub struct Loader {
     files: ProviderFiles,
     conversions: Option<Arc<Conversions>>,
     metrics: CallMetrics,
+    recordings: Option<Recordings>,
     /// By name of the WasmProvider.
     providers: Mutex<HashMap<String, Loaded>>,
 }
@@ -84,7 +86,14 @@ impl Loader {
         conversions: Option<Arc<Conversions>>,
         metrics: CallMetrics,
     ) -> Self {
-        Self { runtime, manager, remote, files, conversions, metrics, providers: Mutex::default() }
+        Self { runtime, manager, remote, files, conversions, metrics, recordings: None, providers: Mutex::default() }
+    }
+
+    /// Keeps recordings of what its providers are called for.
+    #[must_use]
+    pub fn recording(mut self, recordings: Recordings) -> Self {
+        self.recordings = Some(recordings);
+        self
     }
 
     async fn progress(&self, pass: &Pass<'_>) -> Result<Progress, ReconcileError> {
@@ -187,6 +196,7 @@ impl Loader {
             grants,
             http,
             metrics: self.metrics.clone(),
+            recorder: self.recordings.as_ref().map(|recordings| recordings.recorder(name, spec.record)),
             configuration,
         });
         let mut kinds: Vec<(Kind, Arc<dyn Reconciler>)> = Vec::new();
@@ -232,6 +242,9 @@ impl Loader {
             conversions.leave(name);
         }
         let loaded = self.providers.lock().remove(name);
+        if let Some(recordings) = &self.recordings {
+            recordings.forget(name);
+        }
         for controller in loaded.into_iter().flat_map(|loaded| loaded.controllers.into_values()) {
             controller.stop().await;
         }

@@ -32,6 +32,9 @@ pub struct Spec {
     /// Handed to the provider with every call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Value>,
+    /// Whether its calls are recorded into files, where the host has a folder for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub record: bool,
 }
 
 /// Where a component comes from.
@@ -76,6 +79,7 @@ pub fn bundled(
         grants,
         limits: Limits::default(),
         configuration,
+        record: false,
     };
     Ok(json!({
         "apiVersion": API_VERSION,

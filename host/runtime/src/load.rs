@@ -147,6 +147,7 @@ fn describe_call(seed: u64) -> Call {
         capabilities: Capabilities::none(),
         grants: Arc::new(Grants::default()),
         seed,
+        recorder: None,
     }
 }
 
