@@ -154,7 +154,10 @@ impl Loader {
 
     /// The component in the file, compiled once per digest and limits.
     async fn component(&self, name: &str, spec: &Spec) -> Result<Arc<Provider>, (&'static str, String)> {
-        let bytes = self.files.read(&spec.source.file).await.map_err(|error| ("SourceUnreadable", chain(&error)))?;
+        let wasm_provider::Source::File(file) = &spec.source else {
+            return Err(("SourceUnreadable", "this host has no registry client".to_owned()));
+        };
+        let bytes = self.files.read(file).await.map_err(|error| ("SourceUnreadable", chain(&error)))?;
         let digest = files::digest(&bytes);
         let known = self.providers.lock().get(name).and_then(|loaded| loaded.component.clone());
         if let Some((limits, provider)) = known

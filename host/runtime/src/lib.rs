@@ -39,6 +39,7 @@ mod aot;
 mod bindings;
 mod call;
 mod capability;
+mod compile;
 mod engine;
 mod failure;
 mod grants;
@@ -58,6 +59,7 @@ pub use answer::{
     Address, Answer, BootstrapData, CallStats, ControlPlane, Endpoint, FailureDomain, Fault, Problem, Reply,
 };
 pub use call::{Call, Capabilities, Etcd, EtcdMember, Facts, Function, Lookup, Secrets, ServingCertificates};
+pub use compile::{ChildProcess, CompileError, CompileLimits, Compiler, InProcess, serve as serve_compilation};
 pub use failure::{CallError, Failure};
 pub use grants::{ClientCertificate, GrantError, Grants, NamedEndpoint, Origin, Rule};
 pub use http::{HttpClient, HttpRequest, HttpResponse};
