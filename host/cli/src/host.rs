@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use capwasm_providers::{
-    CallMetrics, Components, Conversions, FolderWatch, Loader, Parts, ProviderFiles, Serving, SwapMetrics, served,
-    wasm_provider,
+    CallMetrics, Components, Conversions, FolderWatch, Loader, Parts, ProviderFiles, RecordingMetrics, Recordings,
+    Serving, SwapMetrics, served, wasm_provider,
 };
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::Remote;
@@ -130,7 +130,9 @@ async fn controllers(
         artifacts: Some(artifacts::registry()),
         require_signatures: options.require_signatures,
         components: options.components_dir.as_deref().map(Components::open).transpose()?,
-        rehearsal: None,
+        recordings: Some(
+            Recordings::new(None, RecordingMetrics::register(&mut registry)).context("unable to keep recordings")?,
+        ),
         conversions: options.conversions.clone(),
         calls: CallMetrics::register(&mut registry),
         swaps: SwapMetrics::register(&mut registry),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use capwasm_reconcile::{Interests, Key, Token};
+use capwasm_runtime::record::Recorder;
 use capwasm_runtime::{CallError, Grants, HttpClient, Provider, Reply};
 
 pub use self::health::{Figures, Health};
@@ -22,10 +23,10 @@ pub struct Generation {
     pub http: Arc<HttpClient>,
     /// What its calls cost.
     pub metrics: CallMetrics,
+    /// Who gets recordings of its calls.
+    pub recorder: Option<Arc<dyn Recorder>>,
     /// `spec.configuration` as JSON text.
     pub configuration: String,
-    /// Whether its calls are recorded.
-    pub record: bool,
     /// How its calls end.
     pub health: Arc<Health>,
     /// Told when it traps too often.

@@ -38,8 +38,9 @@ use crate::crd;
 use crate::generation::{Figures, Generation, traps_token};
 use crate::lifecycle::{self, Situation, Step};
 use crate::metrics::{CallMetrics, SwapMetrics};
-use crate::rehearsal::{Rehearsal, Rehearsed};
-use crate::wasm_provider::history::{History, ROLLED_BACK};
+use crate::record::Recordings;
+use crate::rehearse::{LiveReads, With, rehearse};
+use crate::wasm_provider::history::{History, ROLLED_BACK, Rehearsal};
 use crate::wasm_provider::{FINALIZER, Spec, UpdatePolicy};
 
 /// What a loader works with.
@@ -60,8 +61,8 @@ pub struct Parts {
     pub require_signatures: bool,
     /// Components that serve or served; without it they are kept in memory only.
     pub components: Option<Components>,
-    /// Rehearses candidates; without it somebody has to approve them.
-    pub rehearsal: Option<Arc<dyn Rehearsal>>,
+    /// Recorded calls, on which candidates are rehearsed; without it somebody has to approve them.
+    pub recordings: Option<Recordings>,
     /// Who converts. CRDs serve several versions only where the API server asks it.
     pub conversions: Option<Arc<Conversions>>,
     /// What calls cost.
@@ -87,7 +88,7 @@ struct Loaded {
     /// What was pulled last.
     pulled: Option<Pulled>,
     /// What a rehearsal of a component showed, and when.
-    rehearsed: Option<(String, Instant, Rehearsed)>,
+    rehearsed: Option<(String, Instant, Rehearsal)>,
     /// What serves.
     serving: Option<Serving>,
     /// Controllers by kind, at the version in which its objects are handed to the provider.
@@ -155,7 +156,7 @@ enum Considered {
     /// It may serve at once.
     Take,
     /// It waits.
-    Hold { reason: &'static str, message: String, rehearsed: Option<Rehearsed> },
+    Hold { reason: &'static str, message: String, rehearsed: Option<Rehearsal> },
     /// It cannot serve.
     Refused(Refusal),
 }
@@ -217,10 +218,10 @@ impl Loader {
             }
             Step::Rehearse(digest) | Step::AskFor(digest) => {
                 let bytes = wanted.and_then(|wanted| wanted.bytes.as_deref());
-                match self.consider(pass, &spec, &history, digest, bytes).await? {
+                match self.consider(pass, &spec, &terms, &history, digest, bytes).await? {
                     Considered::Take => Some(digest),
                     Considered::Hold { reason, message, rehearsed } => {
-                        report.hold(pass.now, wanted, self.known(name, digest), reason, message, rehearsed.as_ref());
+                        report.hold(pass.now, wanted, self.known(name, digest), reason, message, rehearsed);
                         situation.active
                     }
                     Considered::Refused(refusal) => {
@@ -293,6 +294,7 @@ impl Loader {
         &self,
         pass: &Pass<'_>,
         spec: &Spec,
+        terms: &Terms,
         history: &History,
         digest: &str,
         bytes: Option<&[u8]>,
@@ -314,22 +316,22 @@ impl Loader {
         if spec.update.policy != UpdatePolicy::RehearseFirst {
             return Ok(hold("AwaitingApproval", "", None));
         }
-        let Some(rehearsed) = self.rehearse(name, &provider).await else {
+        let Some(rehearsed) = self.rehearse(pass, terms, &provider).await else {
             return Ok(hold("AwaitingApproval", "this host rehearses nothing; ", None));
         };
         Ok(match (rehearsed.calls, rehearsed.differences) {
             (0, _) => hold("NothingRecorded", "there is no recorded call to rehearse; ", Some(rehearsed)),
             (_, 0) => Considered::Take,
             (calls, differences) => {
-                let why = format!("{differences} of {calls} rehearsed calls have another outcome; ");
+                let why = format!("{differences} of {calls} rehearsed calls did not come to the same; ");
                 hold("RehearsalDiffers", &why, Some(rehearsed))
             }
         })
     }
 
     /// A rehearsal, at most every minute for one that waits; one that differed once is not asked again.
-    async fn rehearse(&self, name: &str, provider: &Arc<Provider>) -> Option<Rehearsed> {
-        let rehearsal = self.parts.rehearsal.as_ref()?;
+    async fn rehearse(&self, pass: &Pass<'_>, terms: &Terms, provider: &Arc<Provider>) -> Option<Rehearsal> {
+        let (recordings, name) = (self.parts.recordings.as_ref()?, pass.key.name.as_str());
         let known = self.providers.lock().get(name).and_then(|loaded| loaded.rehearsed.clone());
         if let Some((digest, at, rehearsed)) = known
             && digest == provider.digest()
@@ -337,7 +339,13 @@ impl Loader {
         {
             return Some(rehearsed);
         }
-        let rehearsed = rehearsal.rehearse(name, provider).await;
+        let with = With {
+            grants: Some(Arc::new(terms.grants.clone())),
+            configuration: Some(terms.configuration.clone()),
+            live: Some(LiveReads::new(pass.view.cache(), self.parts.remote.clone())),
+        };
+        let report = rehearse(provider, &with, recordings.recent(name).iter().map(AsRef::as_ref)).await;
+        let rehearsed = Rehearsal::from(&report);
         self.providers.lock().entry(name.to_owned()).or_default().rehearsed =
             Some((provider.digest().to_owned(), Instant::now(), rehearsed.clone()));
         Some(rehearsed)
@@ -394,6 +402,9 @@ impl Loader {
             }
         }
         self.stop(name).await;
+        if let Some(recordings) = &self.parts.recordings {
+            recordings.forget(name);
+        }
         if let Some(components) = &self.parts.components {
             History::of(&pass.object).digests().into_iter().for_each(|digest| components.remove(digest));
         }

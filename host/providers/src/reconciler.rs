@@ -68,6 +68,7 @@ impl ProviderReconciler {
             },
             grants: self.generation.grants.clone(),
             seed: seed(uid, now_ms),
+            recorder: self.generation.recorder.clone(),
         };
         let at = self.write_back(pass, observed);
         let reply = self.generation.provider.call(call).await;

@@ -19,6 +19,7 @@
 //!         capabilities: Capabilities::none(),
 //!         grants: Arc::new(Grants::default()),
 //!         seed: 7,
+//!         recorder: None,
 //!     })
 //!     .await?;
 //! println!("{:?}, {} operations", reply.answer, reply.outcome.operations.len());
@@ -48,6 +49,7 @@ mod load;
 mod meter;
 mod outcome;
 mod provider;
+pub mod record;
 mod refused;
 mod runtime;
 mod state;

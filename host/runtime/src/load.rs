@@ -164,6 +164,7 @@ fn describe_call(seed: u64) -> Call {
         capabilities: Capabilities::none(),
         grants: Arc::new(Grants::default()),
         seed,
+        recorder: None,
     }
 }
 

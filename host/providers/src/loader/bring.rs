@@ -202,7 +202,7 @@ impl Loader {
             http,
             metrics: self.parts.calls.clone(),
             configuration: terms.configuration.clone(),
-            record: terms.record,
+            recorder: self.parts.recordings.as_ref().map(|recordings| recordings.recorder(name, terms.record)),
             health,
             interests: self.parts.interests.clone(),
         });

@@ -14,8 +14,7 @@ use super::source::Wanted;
 use super::{Loader, Refusal, Serving};
 use crate::generation::{Figures, Generation};
 use crate::metrics::SwapMetrics;
-use crate::rehearsal::Rehearsed;
-use crate::wasm_provider::history::{Candidate, History, ROLLED_BACK, Record, WAITING};
+use crate::wasm_provider::history::{Candidate, History, ROLLED_BACK, Record, Rehearsal, WAITING};
 
 /// How often figures of calls are written.
 const FIGURES: Duration = Duration::from_secs(30);
@@ -67,11 +66,10 @@ impl Report {
         provider: Option<std::sync::Arc<Provider>>,
         reason: &str,
         message: String,
-        rehearsed: Option<&Rehearsed>,
+        rehearsal: Option<Rehearsal>,
     ) {
         let (Some(wanted), Some(provider)) = (wanted, provider) else { return };
         let component = Record { reason: reason.to_owned(), ..record(now, &provider, wanted.artifact.clone()) };
-        let rehearsal = rehearsed.map(Into::into);
         let known = self.history.candidate.as_ref();
         if known.is_none_or(|known| {
             (&known.component.digest, known.component.reason.as_str()) != (&component.digest, reason)

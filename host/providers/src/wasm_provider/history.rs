@@ -4,7 +4,7 @@ use capwasm_api::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::rehearsal::Rehearsed;
+use crate::rehearse::{Paint, Report};
 
 /// One component.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ impl Candidate {
 pub struct Rehearsal {
     /// Calls that were rehearsed.
     pub calls: usize,
-    /// Calls whose outcome differs.
+    /// Calls that did not come to the same.
     pub differences: usize,
     /// The differences, shortened.
     pub summary: String,
@@ -70,10 +70,10 @@ pub struct Rehearsal {
 /// Longest text of a difference in a status, characters.
 const SUMMARY: usize = 4096;
 
-impl From<&Rehearsed> for Rehearsal {
-    fn from(rehearsed: &Rehearsed) -> Self {
-        let summary = rehearsed.summary.chars().take(SUMMARY).collect();
-        Rehearsal { calls: rehearsed.calls, differences: rehearsed.differences, summary }
+impl From<&Report> for Rehearsal {
+    fn from(report: &Report) -> Self {
+        let summary = report.people(Paint::Plain).chars().take(SUMMARY).collect();
+        Rehearsal { calls: report.total, differences: report.total.saturating_sub(report.same), summary }
     }
 }
 
