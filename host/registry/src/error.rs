@@ -12,6 +12,9 @@ pub enum Error {
     /// The name is none.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
+    /// A tag alone: what it names may change while it is looked at.
+    #[error("{0} names no digest, which is what a signature is of")]
+    Unpinned(String),
     /// A key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -140,7 +143,7 @@ impl Error {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Error::Reference(_) => "InvalidReference",
+            Error::Reference(_) | Error::Unpinned(_) => "InvalidReference",
             Error::Key(_) => "InvalidKey",
             Error::Credentials(_) => "InvalidCredentials",
             Error::Authority(_) => "InvalidCertificateAuthority",

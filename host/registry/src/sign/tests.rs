@@ -136,7 +136,7 @@ async fn what_cosign_made_is_accepted() {
     let public = PublicKey::from_pem(include_str!("fixtures/cosign.pub")).unwrap();
     assert_eq!(key.public().unwrap().fingerprint(), public.fingerprint());
     assert_eq!(public.to_pem(), include_str!("fixtures/cosign.pub"), "to the byte");
-    blob::verify_blob(b"provider bytes", include_bytes!("fixtures/blob.sig"), &[public.clone()]).unwrap();
+    blob::verify_blob(b"provider bytes", include_bytes!("fixtures/blob.sig"), std::slice::from_ref(&public)).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     let reference: Reference = "127.0.0.1:5077/team/provider:1.0".parse().unwrap();
