@@ -67,7 +67,7 @@ impl Bed {
     /// Pushes the component, and returns the name that always means it.
     fn push(&self, reference: &str, more: &[&str]) -> String {
         let component = component();
-        let arguments = [&["push", component.to_str().unwrap(), reference], more].concat();
+        let arguments = [&["push", component.to_str().unwrap(), reference][..], more].concat();
         self.ok(&arguments).trim().to_owned()
     }
 
@@ -355,15 +355,14 @@ async fn a_host_runs_what_is_signed_and_goes_on_without_the_registry() {
                 "verification": {"publicKeys": [key]}, "crdGroups": ["infrastructure.fixture.example"],
                 "grants": {"endpoints": {"engine": {"unix": bed.path("engine.sock")}}}}}))
         .await;
-    let until =
-        async |what: &str, is: &dyn Fn(&Value) -> bool| objects.until("WasmProvider", "fixture", what, is).await;
+    let until = |what: &'static str, is: fn(&Value) -> bool| objects.until("WasmProvider", "fixture", what, is);
     let refused = |provider: &Value| condition(provider, "UpToDate").1 == "SignatureInvalid";
-    let unsigned = until("its signature is missed", &refused).await;
+    let unsigned = until("its signature is missed", refused).await;
     assert!(condition(&unsigned, "UpToDate").2.contains("is not signed"), "{unsigned}");
     assert!(!is(&unsigned, "Ready") && unsigned["status"]["active"].is_null(), "nothing of it runs");
 
     bed.ok(&[&["sign", &pinned, "--key", "cosign.key"][..], &with_ca].concat());
-    let serving = until("it serves once it is signed", &|provider| is(provider, "UpToDate")).await;
+    let serving = until("it serves once it is signed", |provider| is(provider, "UpToDate")).await;
     assert_eq!(field(&serving, "/status/active/artifact"), pinned.replace("fixture@", "fixture:1.0@"), "{serving}");
     let digest = field(&serving, "/status/active/digest").to_owned();
 
@@ -373,11 +372,11 @@ async fn a_host_runs_what_is_signed_and_goes_on_without_the_registry() {
     let mut patch = source(&second);
     patch["spec"]["verification"] = json!({"publicKeys": [other]});
     objects.merge("WasmProvider", "fixture", patch).await;
-    let kept = until("the other key made no signature", &refused).await;
+    let kept = until("the other key made no signature", refused).await;
     assert!(is(&kept, "Ready"), "the first goes on serving: {kept}");
     assert_eq!(field(&kept, "/status/active/digest"), digest);
     objects.merge("WasmProvider", "fixture", json!({"spec": {"verification": {"publicKeys": [key]}}})).await;
-    let swapped = until("the second serves", &|provider| is(provider, "UpToDate")).await;
+    let swapped = until("the second serves", |provider| is(provider, "UpToDate")).await;
     assert_ne!(field(&swapped, "/status/active/digest"), digest);
 
     // A host that starts while the registry is away has what it ran, by digest.
@@ -385,7 +384,7 @@ async fn a_host_runs_what_is_signed_and_goes_on_without_the_registry() {
     management.restart();
     objects.merge("WasmProvider", "fixture", json!({"metadata": {"annotations": {"looked": "again"}}})).await;
     let unreachable = |provider: &Value| condition(provider, "UpToDate").1 == "RegistryUnavailable";
-    let alone = until("the registry is missed", &unreachable).await;
+    let alone = until("the registry is missed", unreachable).await;
     assert!(is(&alone, "Ready"), "{alone}");
     assert_eq!(field(&alone, "/status/active/digest"), field(&swapped, "/status/active/digest"));
 }

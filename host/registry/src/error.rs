@@ -139,28 +139,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// One word for a condition.
-    #[must_use]
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Error::Reference(_) | Error::Unpinned(_) => "InvalidReference",
-            Error::Key(_) => "InvalidKey",
-            Error::Credentials(_) => "InvalidCredentials",
-            Error::Authority(_) => "InvalidCertificateAuthority",
-            Error::Connect { .. } | Error::Timeout { .. } => "RegistryUnreachable",
-            Error::Denied { .. } => "RegistryDenied",
-            Error::NotFound(_) => "ArtifactNotFound",
-            Error::Status { .. } | Error::Protocol { .. } => "RegistryFailed",
-            Error::PlainHttp(_) => "PlainHTTPNotAllowed",
-            Error::TooLarge { .. } => "ArtifactTooLarge",
-            Error::WrongDigest { .. } | Error::WrongSize { .. } => "ArtifactCorrupt",
-            Error::NotAProvider { .. } => "NotAProvider",
-            Error::Unsigned(_) => "ArtifactUnsigned",
-            Error::BadSignature { .. } => "SignatureInvalid",
-            Error::Folder { .. } | Error::BadLayout(_) => "ArtifactFolderInvalid",
-        }
-    }
-
     /// Whether another attempt may end otherwise with nothing changed by a person.
     #[must_use]
     pub fn is_transient(&self) -> bool {
