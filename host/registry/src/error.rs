@@ -125,9 +125,9 @@ pub enum Error {
         why: String,
     },
     /// The folder cannot be read or written.
-    #[error("unable to use {path} of the artifact folder")]
+    #[error("unable to use {path}")]
     Folder {
-        /// In the folder.
+        /// The folder, or a file in it.
         path: String,
         /// What the file system says.
         #[source]
