@@ -1,7 +1,9 @@
 //! The `capwasm` binary: arguments and wiring, nothing else.
 
 mod apiserver;
+mod artifacts;
 mod bundle;
+mod compile;
 mod conversion;
 mod describe;
 mod diagnostics;
@@ -65,13 +67,16 @@ enum Command {
     /// Write manifests.
     #[command(subcommand)]
     Generate(Generate),
-    /// Look at providers.
+    /// Build, look at, sign and move providers.
     #[command(subcommand)]
     Provider(provider::Command),
     /// Print the CustomResourceDefinitions that a host installs, as YAML.
     Crds(bundle::CrdsOptions),
     /// Print a completion script.
     Completion(Completion),
+    /// Compile a component for the host that started this.
+    #[command(name = compile::COMMAND, hide = true)]
+    CompileComponent(compile::Options),
 }
 
 #[derive(Subcommand)]
@@ -106,6 +111,10 @@ fn every_command_has_a_consistent_help() {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Command::CompileComponent(options) = &arguments.command {
+        // First of all: it limits itself before anything else runs.
+        return compile::run(options);
+    }
     // One crypto provider for every TLS connection of the process; an error only says that there is one already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -138,6 +147,7 @@ fn main() -> ExitCode {
 
 async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::CompileComponent(options) => return Ok(compile::run(&options)),
         Command::Quickstart(options) => return quickstart::run(options).await,
         Command::Up(options) => up::run(options).await?,
         Command::Run(options) => run::run(options).await?,

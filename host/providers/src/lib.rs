@@ -9,21 +9,29 @@
 //! The guest sees the object, its facts and what it was granted; the host keeps owner, pause, finalizer, readiness and
 //! the shape of the Cluster API contract. Core does not know that any of this exists.
 
+mod artifacts;
+mod components;
 mod conversion;
 mod crd;
 mod etcd;
 mod gate;
 mod generation;
+mod lifecycle;
 mod loader;
 mod metrics;
 mod observe;
 mod reads;
 mod reconciler;
+mod record;
+pub mod rehearse;
 mod schema;
 pub mod wasm_provider;
 mod write_back;
 
+pub use artifacts::{ArtifactRequest, Artifacts, FetchError, Fetched};
+pub use components::{ComponentError, Components};
 pub use conversion::{Conversions, NotConverted};
 pub use crd::{PROVIDER as PROVIDER_LABEL, Serving, of_provider as crds, served, widened};
-pub use loader::{Loader, ProviderFiles};
-pub use metrics::CallMetrics;
+pub use loader::{FolderWatch, Loader, Parts, ProviderFiles};
+pub use metrics::{CallMetrics, SwapMetrics};
+pub use record::{FileOptions, FolderError, RecordingFolder, RecordingMetrics, Recordings};

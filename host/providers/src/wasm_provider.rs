@@ -1,5 +1,7 @@
 //! The kind `WasmProvider` (`capwasm.dev/v1alpha1`, cluster-scoped): where a provider comes from and what it may do.
 
+pub mod history;
+
 use capwasm_api::descriptor::Descriptor;
 use capwasm_runtime::{Grants, Limits, NamedEndpoint};
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,9 @@ pub const FINALIZER: &str = "capwasm.dev/wasmprovider";
 pub struct Spec {
     /// Where the component comes from.
     pub source: Source,
+    /// Whose signature the artifact has to carry.
+    #[serde(default, skip_serializing_if = "Verification::asks_nothing")]
+    pub verification: Verification,
     /// API groups in which its CRDs may be installed.
     #[serde(default)]
     pub crd_groups: Vec<String>,
@@ -32,13 +37,151 @@ pub struct Spec {
     /// Handed to the provider with every call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Value>,
+    /// Values of Secrets, put into the configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configuration_from: Vec<FromSecret>,
+    /// When another component takes the place of the one that serves.
+    #[serde(default, skip_serializing_if = "Update::is_default")]
+    pub update: Update,
+    /// How many earlier components are kept ready to roll back to.
+    #[serde(default = "two", skip_serializing_if = "is_two")]
+    pub history_limit: usize,
+    /// Whether its calls are recorded.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub record: bool,
+    /// Whether its CRDs, and with them every object of its kinds, go with the WasmProvider.
+    #[serde(default, rename = "removeCRDs", skip_serializing_if = "is_false")]
+    pub remove_crds: bool,
+}
+
+impl Spec {
+    /// What a component from this source is given unless somebody says more: nothing.
+    pub fn of(source: Source) -> Self {
+        Spec {
+            source,
+            verification: Verification::default(),
+            crd_groups: Vec::new(),
+            grants: Grants::default(),
+            limits: Limits::default(),
+            configuration: None,
+            configuration_from: Vec::new(),
+            update: Update::default(),
+            history_limit: two(),
+            record: false,
+            remove_crds: false,
+        }
+    }
 }
 
 /// Where a component comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+#[serde(rename_all = "camelCase")]
+pub enum Source {
     /// Name of a file in the host's provider folder.
-    pub file: String,
+    File(String),
+    /// An artifact of a registry.
+    Oci(OciSource),
+}
+
+/// An artifact of a registry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OciSource {
+    /// `registry/repository:tag` or `registry/repository@sha256:…`.
+    pub reference: String,
+    /// Secret of type `kubernetes.io/dockerconfigjson`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_secret: Option<SecretName>,
+    /// Secret whose `ca.crt` is trusted besides the system's authorities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_secret: Option<SecretName>,
+    /// HTTP without TLS. Loopback registries need not ask for it.
+    #[serde(default, rename = "plainHTTP", skip_serializing_if = "is_false")]
+    pub plain_http: bool,
+}
+
+/// Names a Secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl std::fmt::Display for SecretName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Whose signature the artifact has to carry. Without keys none is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Verification {
+    /// cosign's public keys (PEM); a signature by one of them will do.
+    pub public_keys: Vec<String>,
+}
+
+impl Verification {
+    fn asks_nothing(&self) -> bool {
+        self.public_keys.is_empty()
+    }
+}
+
+/// A value of a Secret in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FromSecret {
+    /// The Secret.
+    pub secret: SecretName,
+    /// Key of its data, a text.
+    pub key: String,
+    /// JSON pointer to where the text stands in the configuration. Objects on the way are made.
+    pub pointer: String,
+}
+
+/// When another component takes the place of the one that serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Update {
+    /// What has to happen before.
+    pub policy: UpdatePolicy,
+    /// Digest of the component that may take effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approve: Option<String>,
+    /// Digest of the component that serves, whatever the source has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<String>,
+}
+
+impl Update {
+    fn is_default(&self) -> bool {
+        *self == Update::default()
+    }
+}
+
+/// What has to happen before a component takes the place of another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UpdatePolicy {
+    /// Nothing.
+    #[default]
+    Immediate,
+    /// A rehearsal on recorded calls shows no difference, or somebody approves.
+    RehearseFirst,
+    /// Somebody approves.
+    Manual,
+}
+
+fn two() -> usize {
+    2
+}
+
+fn is_two(limit: &usize) -> bool {
+    *limit == two()
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// The kind's CustomResourceDefinition.
@@ -70,13 +213,7 @@ pub fn bundled(
     let mut groups: Vec<String> = descriptor.kinds.iter().map(|kind| kind.group.clone()).collect();
     groups.sort();
     groups.dedup();
-    let spec = Spec {
-        source: Source { file: file.to_owned() },
-        crd_groups: groups,
-        grants,
-        limits: Limits::default(),
-        configuration,
-    };
+    let spec = Spec { crd_groups: groups, grants, configuration, ..Spec::of(Source::File(file.to_owned())) };
     Ok(json!({
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -155,6 +292,26 @@ mod tests {
         let spec: Spec = serde_json::from_value(json!({"source": {"file": "p.wasm"}})).unwrap();
         let missing = missing_grants(&descriptor(), &spec);
         assert_eq!(missing, ["crdGroups: infrastructure.example", "endpoints: docker", "pki: true", "reads: K.g"]);
+    }
+
+    #[test]
+    fn what_is_not_said_is_not_written_and_sources_are_one_of_two() {
+        let spec = Spec::of(Source::File("p.wasm".into()));
+        let written = serde_json::to_value(&spec).unwrap();
+        assert_eq!(written["source"], json!({"file": "p.wasm"}));
+        for absent in ["verification", "update", "historyLimit", "record", "removeCRDs", "configurationFrom"] {
+            assert_eq!(written.get(absent), None, "{absent}");
+        }
+        assert_eq!(serde_json::from_value::<Spec>(written).unwrap(), spec);
+        let oci = json!({"source": {"oci": {"reference": "r.example/p:1", "plainHTTP": true,
+            "pullSecret": {"namespace": "n", "name": "s"}}}, "update": {"policy": "RehearseFirst"}});
+        let spec: Spec = serde_json::from_value(oci).unwrap();
+        let Source::Oci(oci) = spec.source else { panic!("{:?}", spec.source) };
+        assert_eq!((oci.plain_http, oci.pull_secret.unwrap().to_string().as_str()), (true, "n/s"));
+        assert_eq!((spec.update.policy, spec.history_limit), (UpdatePolicy::RehearseFirst, 2));
+        for wrong in [json!({}), json!({"file": "a.wasm", "oci": {"reference": "r"}})] {
+            assert!(serde_json::from_value::<Spec>(json!({"source": wrong})).is_err(), "{wrong}");
+        }
     }
 
     #[test]

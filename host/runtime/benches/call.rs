@@ -64,6 +64,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         capabilities: capabilities.clone(),
         grants: grants.clone(),
         seed: 1,
+        recorder: None,
     };
 
     let mut times = Vec::with_capacity(ROUNDS);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::bindings::{exports, types};
 use crate::outcome::Outcome;
 
@@ -32,7 +34,8 @@ pub struct CallStats {
 }
 
 /// An answer, by role.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Answer {
     /// Of `infrastructure-cluster.provision`.
     Cluster {
@@ -74,7 +77,8 @@ pub enum Answer {
 }
 
 /// Where an API server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Endpoint {
     /// Name or address.
     pub host: String,
@@ -83,7 +87,8 @@ pub struct Endpoint {
 }
 
 /// A failure domain of an infrastructure cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FailureDomain {
     /// Name.
     pub name: String,
@@ -94,7 +99,8 @@ pub struct FailureDomain {
 }
 
 /// An address of a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Address {
     /// `Hostname`, `ExternalIP`, `InternalIP`, `ExternalDNS` or `InternalDNS`.
     pub kind: String,
@@ -103,11 +109,12 @@ pub struct Address {
 }
 
 /// What a machine runs to become a node.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootstrapData {
     /// `cloud-config` or `ignition`.
     pub format: String,
     /// The data; secret.
+    #[serde(with = "crate::record::payload")]
     pub value: Vec<u8>,
 }
 
@@ -119,7 +126,8 @@ impl std::fmt::Debug for BootstrapData {
 }
 
 /// State of a control plane.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ControlPlane {
     /// Latches: the first API server answers.
     pub initialized: bool,
@@ -140,7 +148,8 @@ pub struct ControlPlane {
 }
 
 /// Why a provider did not finish; decides retry, event and severity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Fault {
     /// Somebody else has to act first. Not an error.
     Waiting,
@@ -155,7 +164,8 @@ pub enum Fault {
 }
 
 /// An unfinished call.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
 #[error("{reason}: {message}")]
 pub struct Problem {
     /// Decides what happens next.

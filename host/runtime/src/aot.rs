@@ -6,7 +6,6 @@
 //! configuration looks for another name, and a file whose bytes do not have the digest in its name is compiled anew.
 
 use std::fs::File;
-use std::hash::{Hash, Hasher};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +15,7 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use crate::compile::compatibility;
 use crate::load::hex;
 
 /// The folder of compiled components.
@@ -64,11 +64,7 @@ impl AotCache {
         if owner != rustix::process::geteuid().as_raw() || mode & 0o077 != 0 {
             return Err(AotError::NotPrivate { path: path.display().to_string(), owner, mode });
         }
-        // The engine gives something to hash, and hashing needs a function that is the same in the next process.
-        let mut hasher = Sha256Hasher(Sha256::new());
-        engine.precompile_compatibility_hash().hash(&mut hasher);
-        let engine = hex(&hasher.0.finalize()[..8]);
-        Ok(AotCache { dir, path: path.to_owned(), engine })
+        Ok(AotCache { dir, path: path.to_owned(), engine: compatibility(engine) })
     }
 
     /// The compiled component of a digest (hex), if it is here and whole.
@@ -171,18 +167,5 @@ impl AotCache {
         {
             tracing::warn!(file = name, %error, "unable to remove a compiled component");
         }
-    }
-}
-
-struct Sha256Hasher(Sha256);
-
-impl Hasher for Sha256Hasher {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// Never asked for: the whole digest is taken.
-    fn finish(&self) -> u64 {
-        0
     }
 }

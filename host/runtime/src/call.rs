@@ -6,38 +6,52 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use capwasm_api::descriptor::Role;
+use serde::{Deserialize, Serialize};
 
 use crate::grants::Grants;
 use crate::http::HttpClient;
 use crate::outcome::ObjectRef;
+use crate::record::Recorder;
 use crate::refused::Refused;
 
 /// The functions that the roles export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Function {
     /// `infrastructure-cluster.provision`
+    #[serde(rename = "infrastructure-cluster.provision")]
     ClusterProvision,
     /// `infrastructure-cluster.deprovision`
+    #[serde(rename = "infrastructure-cluster.deprovision")]
     ClusterDeprovision,
     /// `infrastructure-machine.provision`
+    #[serde(rename = "infrastructure-machine.provision")]
     MachineProvision,
     /// `infrastructure-machine.deprovision`
+    #[serde(rename = "infrastructure-machine.deprovision")]
     MachineDeprovision,
     /// `infrastructure-machine-pool.provision`
+    #[serde(rename = "infrastructure-machine-pool.provision")]
     PoolProvision,
     /// `infrastructure-machine-pool.deprovision`
+    #[serde(rename = "infrastructure-machine-pool.deprovision")]
     PoolDeprovision,
     /// `bootstrap.generate`
+    #[serde(rename = "bootstrap.generate")]
     BootstrapGenerate,
     /// `bootstrap.release`
+    #[serde(rename = "bootstrap.release")]
     BootstrapRelease,
     /// `control-plane.reconcile`
+    #[serde(rename = "control-plane.reconcile")]
     ControlPlaneReconcile,
     /// `control-plane.delete`
+    #[serde(rename = "control-plane.delete")]
     ControlPlaneDelete,
     /// `controller.reconcile`
+    #[serde(rename = "controller.reconcile")]
     ControllerReconcile,
     /// `controller.delete`
+    #[serde(rename = "controller.delete")]
     ControllerDelete,
 }
 
@@ -94,10 +108,13 @@ pub struct Call {
     pub grants: Arc<Grants>,
     /// Seed of WASI's random numbers. The same seed and facts give the same call.
     pub seed: u64,
+    /// Who gets a recording of it.
+    pub recorder: Option<Arc<dyn Recorder>>,
 }
 
 /// The facts behind the `call` interface.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Facts {
     /// Milliseconds since 1970; WASI's wall clock stands at this instant.
     pub now_ms: u64,
@@ -188,7 +205,8 @@ pub trait Etcd: Send + Sync {
 }
 
 /// A member of the workload cluster's etcd.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct EtcdMember {
     /// Its id.
     pub id: u64,

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use wasmtime::WasmBacktrace;
 
 /// A call that gave no reply; what it collected is lost.
@@ -21,7 +22,8 @@ pub struct CallError {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Failure {
     /// The guest trapped: a panic, an `unreachable`, a stack overflow, a broken call of the host.
     Trap {
@@ -143,6 +145,9 @@ pub(crate) enum Stop {
     Memory { asked: usize, limit: usize },
     #[error("the result is too large")]
     Result,
+    /// Of a replay alone; what it is stands with the tape.
+    #[error("the recording does not answer this call")]
+    Diverged,
 }
 
 /// Frames that a text shows: enough to see the way there, short enough for an event.
@@ -160,7 +165,8 @@ pub(crate) fn classify(error: &wasmtime::Error, limits: &crate::Limits, stderr: 
             return Failure::Memory { asked: *asked, limit: *limit, backtrace };
         }
         Some(Stop::Result) => return Failure::Result { limit: limits.result_bytes },
-        None => {}
+        // A replay looks at its tape before it looks at this.
+        Some(Stop::Diverged) | None => {}
     }
     let message = error.root_cause().to_string();
     if message.contains(FUEL_EXHAUSTED) {

@@ -20,6 +20,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tracing::Instrument;
 
 use self::connector::{ConnectError, Connector, Route};
@@ -68,13 +69,14 @@ pub struct HttpRequest {
 }
 
 /// One response.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpResponse {
     /// Status.
     pub status: u16,
     /// Headers in the order of arrival, names in lower case.
     pub headers: Vec<(String, String)>,
     /// Whole body.
+    #[serde(with = "crate::record::payload")]
     pub body: Bytes,
 }
 

@@ -19,6 +19,7 @@
 //!         capabilities: Capabilities::none(),
 //!         grants: Arc::new(Grants::default()),
 //!         seed: 7,
+//!         recorder: None,
 //!     })
 //!     .await?;
 //! println!("{:?}, {} operations", reply.answer, reply.outcome.operations.len());
@@ -38,6 +39,7 @@ mod aot;
 mod bindings;
 mod call;
 mod capability;
+mod compile;
 mod engine;
 mod external;
 mod failure;
@@ -48,6 +50,7 @@ mod load;
 mod meter;
 mod outcome;
 mod provider;
+pub mod record;
 mod refused;
 mod runtime;
 mod state;
@@ -57,6 +60,7 @@ pub use answer::{
     Address, Answer, BootstrapData, CallStats, ControlPlane, Endpoint, FailureDomain, Fault, Problem, Reply,
 };
 pub use call::{Call, Capabilities, Etcd, EtcdMember, Facts, Function, Lookup, Secrets, ServingCertificates};
+pub use compile::{ChildProcess, CompileError, CompileLimits, Compiler, InProcess, serve as serve_compilation};
 pub use failure::{CallError, Failure};
 pub use grants::{ClientCertificate, GrantError, Grants, NamedEndpoint, Origin, Rule};
 pub use http::{HttpClient, HttpRequest, HttpResponse};

@@ -14,8 +14,8 @@ use crate::bindings::exports::{
     infrastructure_machine_pool,
 };
 use crate::call::{Call, Capabilities, Facts, Function};
-use crate::engine;
-use crate::failure::CallError;
+use crate::compile::CompileError;
+use crate::failure::{CallError, Failure};
 use crate::grants::Grants;
 use crate::limits::Limits;
 use crate::provider::{Exports, Guest, Provider};
@@ -59,6 +59,9 @@ pub enum LoadError {
     /// wasmtime does not take it.
     #[error("the component is not valid: {0}")]
     Invalid(String),
+    /// It was not compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
     /// It imports what no host gives.
     #[error("the component imports {name:?}, which this host does not have{hint}")]
     UnknownImport {
@@ -97,6 +100,20 @@ pub enum LoadError {
         /// What it speaks.
         found: String,
     },
+}
+
+impl LoadError {
+    /// Whether the same component with the same limits fails again.
+    pub fn is_final(&self) -> bool {
+        match self {
+            LoadError::Compile(CompileError::Failed(_)) => false,
+            LoadError::Describe(error) => !matches!(
+                error.failure,
+                Failure::Busy { .. } | Failure::Panic { .. } | Failure::Wall { .. } | Failure::Instantiate { .. }
+            ),
+            _ => true,
+        }
+    }
 }
 
 impl From<CallError> for LoadError {
@@ -147,6 +164,7 @@ fn describe_call(seed: u64) -> Call {
         capabilities: Capabilities::none(),
         grants: Arc::new(Grants::default()),
         seed,
+        recorder: None,
     }
 }
 
@@ -191,30 +209,43 @@ fn check_limits(limits: &Limits, max_memory: u64) -> Result<(), LoadError> {
 
 /// The compiled component, from the cache or compiled now.
 async fn prepare(shared: &Arc<Shared>, bytes: &[u8], digest: &str) -> Result<Component, LoadError> {
-    let (shared, bytes, digest) = (shared.clone(), bytes.to_vec(), digest.to_owned());
-    let work = move || {
-        let cached = || shared.aot.as_ref()?.get(&shared.engine, &digest);
-        if let Some(component) = cached() {
-            return Ok(component);
-        }
-        let compiled = engine::compiler()
-            .and_then(|compiler| compiler.precompile_component(&bytes))
-            .map_err(|error| LoadError::Invalid(format!("{error:#}")))?;
-        if let Some(aot) = &shared.aot {
-            aot.put(&digest, &compiled);
+    if let Some(component) = cached(shared, digest).await? {
+        return Ok(component);
+    }
+    let code = shared.options.compiler.compile(bytes).await?;
+    let code = match &shared.aot {
+        None => code,
+        Some(_) => {
+            let code = keep(shared, digest, code).await?;
             // Mapped from the file rather than kept on the heap.
-            if let Some(component) = cached() {
+            if let Some(component) = cached(shared, digest).await? {
                 return Ok(component);
             }
+            code
         }
-        #[allow(unsafe_code, reason = "the bytes come from the compiler, just above")]
-        let component = unsafe { Component::deserialize(&shared.engine, compiled) };
-        component.map_err(|error| LoadError::Invalid(format!("{error:#}")))
     };
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => Err(LoadError::Invalid(format!("the compiler failed: {error}"))),
-    }
+    #[allow(unsafe_code, reason = "the bytes come from our compiler, just above")]
+    let component = unsafe { Component::deserialize(&shared.engine, code) };
+    component.map_err(|error| LoadError::Invalid(format!("{error:#}")))
+}
+
+async fn cached(shared: &Arc<Shared>, digest: &str) -> Result<Option<Component>, LoadError> {
+    let (shared, digest) = (shared.clone(), digest.to_owned());
+    blocking(move || shared.aot.as_ref()?.get(&shared.engine, &digest)).await
+}
+
+async fn keep(shared: &Arc<Shared>, digest: &str, code: Vec<u8>) -> Result<Vec<u8>, LoadError> {
+    let (shared, digest) = (shared.clone(), digest.to_owned());
+    blocking(move || {
+        shared.aot.iter().for_each(|aot| aot.put(&digest, &code));
+        code
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, LoadError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| LoadError::Compile(CompileError::Failed(format!("the cache panicked: {error}"))))
 }
 
 /// What a component may import, besides the contract's own package.

@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::bindings::types;
 use crate::refused::Refused;
 
 /// Names one object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
     /// `group/version`, `v1` for the core group, or `group/` where the host picks the version.
     pub api_version: String,
     /// Kind.
     pub kind: String,
     /// Namespace; none is the object's own, or a cluster-scoped kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Name.
     pub name: String,
@@ -39,7 +42,8 @@ impl From<types::ObjectRef> for ObjectRef {
 }
 
 /// Which API server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Place {
     /// The one that holds the Cluster objects.
     Management,
@@ -57,7 +61,8 @@ impl From<types::Place> for Place {
 }
 
 /// Everything that a call collected.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Outcome {
     /// Merge patches of the object's status, in order.
     pub status: Vec<Value>,
@@ -83,7 +88,8 @@ impl Outcome {
 }
 
 /// A condition; the host keeps its times.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// Its type.
     pub name: String,
@@ -96,7 +102,8 @@ pub struct Condition {
 }
 
 /// A Kubernetes event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Event {
     /// `Warning` rather than `Normal`.
     pub warning: bool,
@@ -107,7 +114,8 @@ pub struct Event {
 }
 
 /// One write. `key` names it in the results of the next pass.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Operation {
     /// Create if absent; ours is adopted, another's is a conflict.
     Create {

@@ -1,6 +1,7 @@
 //! A loaded provider, and its calls.
 
 mod conversion;
+mod recorded;
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -21,12 +22,13 @@ use crate::bindings::exports::{
     infrastructure_machine, infrastructure_machine_pool,
 };
 use crate::bindings::types;
-use crate::call::{Call, Function};
+use crate::call::{Call, Facts, Function};
 use crate::capability::log::GuestLog;
 use crate::engine::Running;
 use crate::failure::{CallError, Failure, Stop, classify};
 use crate::limits::Limits;
 use crate::meter::{Clocks, CpuMeter, WallClock};
+use crate::record::tape::Tape;
 use crate::runtime::Shared;
 use crate::state::State;
 
@@ -131,8 +133,15 @@ impl Provider {
         let _permits = permits;
         let digest = short(&self.guest.digest);
         let span = tracing::info_span!("call", provider = self.guest.name, digest, function = function.name());
-        let run = contained(self.guest.clone().run(call)).instrument(span);
-        run.await.map_err(|message| fail(Failure::Panic { message }))?.map_err(fail)
+        let recording = self.recording_of(&call);
+        let tape = if recording.is_some() { Tape::recording() } else { Tape::Off };
+        let run = contained(self.guest.clone().run(call, tape)).instrument(span).await;
+        let finished = run.map_err(|message| fail(Failure::Panic { message }))?;
+        match recording {
+            Some(recording) => recording.hand_over(finished),
+            None => finished.result,
+        }
+        .map_err(fail)
     }
 
     /// A place among this provider's calls and one in the pool.
@@ -170,7 +179,7 @@ impl Guest {
         let _permit = permit.map_err(|_| fail(Failure::Busy { waited: self.limits.wall_time() }))?;
         let guest = self.clone();
         let described = async move {
-            let mut running = guest.start(NAME, call);
+            let mut running = guest.start(NAME, call, Tape::Off);
             let exports = guest.exports.clone();
             running
                 .run(&guest, async |store: &mut Store<State>, instance: Instance, _: &String| {
@@ -185,9 +194,9 @@ impl Guest {
         contained(described).await.map_err(|message| fail(Failure::Panic { message }))?.map_err(fail)
     }
 
-    async fn run(self: Arc<Self>, call: Call) -> Result<Reply, Failure> {
+    async fn run(self: Arc<Self>, call: Call, tape: Tape) -> Finished {
         let function = call.function;
-        let mut running = self.start(function.name(), call);
+        let mut running = self.start(function.name(), call, tape);
         let exports = self.exports.clone();
         let answer = running
             .run(&self, async |store: &mut Store<State>, instance: Instance, object: &String| {
@@ -195,19 +204,20 @@ impl Guest {
                 store.data_mut().outcome.charge(answer.as_ref().map_or_else(Problem::bytes, Answer::bytes))?;
                 Ok(answer)
             })
-            .await?;
-        Ok(running.finish(answer))
+            .await;
+        running.finish(answer)
     }
 
     /// A store for one call, metered and limited, with no instance yet.
-    fn start(&self, function: &str, mut call: Call) -> OneCall {
+    fn start(&self, function: &str, mut call: Call, tape: Tape) -> OneCall {
         let limits = &self.limits;
         let ticking = self.shared.ticker.running();
         let meter = CpuMeter::new(limits.cpu_time());
         let wall = WallClock::start(limits.wall_time());
         let log = Arc::new(GuestLog::new(&self.name, function, &call.facts.id, limits.log_lines));
         let object = Arc::new(std::mem::take(&mut call.object));
-        let state = State::new(call, object.clone(), limits, log, Clocks { cpu: meter.clone(), wall: wall.clone() });
+        let clocks = Clocks { cpu: meter.clone(), wall: wall.clone() };
+        let state = State::new(call, object.clone(), limits, log, clocks, tape);
         let mut store = Store::new(&self.shared.engine, state);
         store.limiter(|state| &mut state.memory);
         store.set_hostcall_fuel(usize::try_from(limits.result_bytes.max(MIN_FUEL)).unwrap_or(usize::MAX));
@@ -266,18 +276,27 @@ impl OneCall {
         })
     }
 
-    fn finish(self, answer: Result<Answer, Problem>) -> Reply {
+    fn finish(self, answer: Result<Result<Answer, Problem>, Failure>) -> Finished {
         let (duration, outside) = (self.started.elapsed(), self.meter.spent_outside());
-        let state = self.store.into_data();
+        let State { memory, outcome, facts, tape, .. } = self.store.into_data();
         let stats = CallStats {
             duration,
             cpu: self.meter.spent().saturating_sub(outside),
             cpu_outside: outside,
-            peak_memory: state.memory.peak(),
-            result_bytes: usize::try_from(state.outcome.used()).unwrap_or(usize::MAX),
+            peak_memory: memory.peak(),
+            result_bytes: usize::try_from(outcome.used()).unwrap_or(usize::MAX),
         };
-        Reply { answer, outcome: state.outcome.into_outcome(), stats }
+        let result = answer.map(|answer| Reply { answer, outcome: outcome.into_outcome(), stats });
+        Finished { result, object: self.object, facts, tape }
     }
+}
+
+/// A call that is over.
+struct Finished {
+    result: Result<Reply, Failure>,
+    object: Arc<String>,
+    facts: Facts,
+    tape: Tape,
 }
 
 enum Broken {

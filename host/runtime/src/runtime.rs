@@ -8,6 +8,7 @@ use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use crate::aot::{AotCache, AotError};
+use crate::compile::{Compiler, InProcess};
 use crate::engine::{self, Ticker};
 use crate::limits::Limits;
 use crate::load::{self, LoadError};
@@ -28,11 +29,19 @@ pub struct RuntimeOptions {
     pub max_component_bytes: usize,
     /// Folder of compiled components; none compiles at every load. Made with mode 0700 if it is not there.
     pub aot_dir: Option<PathBuf>,
+    /// Who compiles.
+    pub compiler: Arc<dyn Compiler>,
 }
 
 impl Default for RuntimeOptions {
     fn default() -> Self {
-        RuntimeOptions { max_in_flight: 64, max_memory_bytes: 512 << 20, max_component_bytes: 64 << 20, aot_dir: None }
+        RuntimeOptions {
+            max_in_flight: 64,
+            max_memory_bytes: 512 << 20,
+            max_component_bytes: 64 << 20,
+            aot_dir: None,
+            compiler: Arc::new(InProcess),
+        }
     }
 }
 

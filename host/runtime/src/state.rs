@@ -16,6 +16,7 @@ use crate::external;
 use crate::grants::Grants;
 use crate::limits::{Limits, MemoryLimit};
 use crate::meter::Clocks;
+use crate::record::tape::Tape;
 use crate::wasi;
 
 /// Handles that a guest may hold at a time.
@@ -28,7 +29,8 @@ pub(crate) struct State {
     pub(crate) log: Arc<GuestLog>,
     wasi: WasiCtx,
     table: ResourceTable,
-    facts: Facts,
+    pub(crate) facts: Facts,
+    pub(crate) tape: Tape,
     capabilities: Capabilities,
     grants: Arc<Grants>,
     scope: Scope,
@@ -38,7 +40,14 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(call: Call, object: Arc<String>, limits: &Limits, log: Arc<GuestLog>, clocks: Clocks) -> Self {
+    pub(crate) fn new(
+        call: Call,
+        object: Arc<String>,
+        limits: &Limits,
+        log: Arc<GuestLog>,
+        clocks: Clocks,
+        tape: Tape,
+    ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         State {
@@ -49,6 +58,7 @@ impl State {
             table,
             scope: Scope::new(object, call.grants.clone()),
             facts: call.facts,
+            tape,
             capabilities: external::metered(call.capabilities, &clocks.cpu),
             grants: call.grants,
             clocks,
@@ -79,33 +89,39 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     lookup::add_to_linker(&mut linker, |state: &mut State| lookup::LookupView {
         source: &*state.capabilities.lookup,
         scope: &state.scope,
+        tape: &mut state.tape,
     })?;
     workload::add_to_linker(&mut linker, |state: &mut State| workload::WorkloadView {
         source: &*state.capabilities.workload,
         certificates: &*state.capabilities.certificates,
         grants: &state.grants,
         requests_left: &mut state.requests_left,
+        tape: &mut state.tape,
     })?;
     etcd::add_to_linker(&mut linker, |state: &mut State| etcd::EtcdView {
         source: &*state.capabilities.etcd,
         granted: state.grants.etcd,
         requests_left: &mut state.requests_left,
+        tape: &mut state.tape,
     })?;
     secrets::add_to_linker(&mut linker, |state: &mut State| secrets::SecretsView {
         source: &*state.capabilities.secrets,
         scope: &state.scope,
         table: &mut state.table,
+        tape: &mut state.tape,
     })?;
     http::add_to_linker(&mut linker, |state: &mut State| http::HttpView {
         client: &state.capabilities.http,
         table: &mut state.table,
         clocks: &state.clocks,
         requests_left: &mut state.requests_left,
+        tape: &mut state.tape,
     })?;
     pki::add_to_linker(&mut linker, |state: &mut State| pki::PkiView {
         granted: state.grants.pki,
         now_ms: state.facts.now_ms,
         keys_left: &mut state.keys_left,
+        tape: &mut state.tape,
     })?;
     log::add_to_linker(&mut linker, |state: &mut State| log::LogView { log: &state.log })?;
     Ok(linker)

@@ -9,6 +9,8 @@ use wasmtime::component::{HasData, Linker};
 use crate::bindings::{etcd, types};
 use crate::call::{Etcd, EtcdMember};
 use crate::capability::http::count_request;
+use crate::record::Request;
+use crate::record::tape::Tape;
 use crate::refused::Refused;
 
 /// What `etcd` sees.
@@ -16,6 +18,7 @@ pub(crate) struct EtcdView<'a> {
     pub(crate) source: &'a dyn Etcd,
     pub(crate) granted: bool,
     pub(crate) requests_left: &'a mut u32,
+    pub(crate) tape: &'a mut Tape,
 }
 
 struct HasEtcd;
@@ -28,41 +31,30 @@ pub(crate) fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, view: fn(
     etcd::add_to_linker::<T, HasEtcd>(linker, view)
 }
 
-impl EtcdView<'_> {
-    /// The way to etcd, for one request.
-    fn admit(&mut self) -> Answer<&dyn Etcd, Refused> {
-        if !self.granted {
-            return Err(Refused::denied("etcd is not granted; set spec.grants.etcd"));
-        }
-        count_request(self.requests_left)?;
-        Ok(self.source)
+/// The way to etcd, for one request.
+fn admit<'a>(source: &'a dyn Etcd, granted: bool, requests_left: &mut u32) -> Answer<&'a dyn Etcd, Refused> {
+    if !granted {
+        return Err(Refused::denied("etcd is not granted; set spec.grants.etcd"));
     }
-
-    async fn all(&mut self) -> Answer<Vec<EtcdMember>, Refused> {
-        self.admit()?.members().await
-    }
-
-    async fn take_out(&mut self, id: u64) -> Answer<(), Refused> {
-        self.admit()?.remove(id).await
-    }
-
-    async fn lead(&mut self, to: u64) -> Answer<(), Refused> {
-        self.admit()?.move_leader(to).await
-    }
+    count_request(requests_left)?;
+    Ok(source)
 }
 
 impl etcd::Host for EtcdView<'_> {
     async fn members(&mut self) -> Result<Answer<Vec<etcd::Member>, types::CallError>> {
-        let members = self.all().await;
+        let members = async { admit(self.source, self.granted, self.requests_left)?.members().await };
+        let members = self.tape.ask(|| Request::EtcdMembers, members).await?;
         Ok(members.map(|members| members.into_iter().map(Into::into).collect()).map_err(Into::into))
     }
 
     async fn remove(&mut self, id: u64) -> Result<Answer<(), types::CallError>> {
-        Ok(self.take_out(id).await.map_err(Into::into))
+        let removed = async { admit(self.source, self.granted, self.requests_left)?.remove(id).await };
+        Ok(self.tape.ask(|| Request::EtcdRemove { id }, removed).await?.map_err(Into::into))
     }
 
     async fn move_leader(&mut self, to: u64) -> Result<Answer<(), types::CallError>> {
-        Ok(self.lead(to).await.map_err(Into::into))
+        let moved = async { admit(self.source, self.granted, self.requests_left)?.move_leader(to).await };
+        Ok(self.tape.ask(|| Request::EtcdMoveLeader { to }, moved).await?.map_err(Into::into))
     }
 }
 

@@ -9,6 +9,8 @@ use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 use crate::bindings::{http, types};
 use crate::http::{HttpClient, HttpRequest, HttpResponse, Trust};
 use crate::meter::Clocks;
+use crate::record::tape::Tape;
+use crate::record::{Exchange, Request};
 use crate::refused::{Refusal, Refused};
 
 /// A client that a guest made: what it trusts and how long it waits.
@@ -24,6 +26,7 @@ pub(crate) struct HttpView<'a> {
     pub(crate) table: &'a mut ResourceTable,
     pub(crate) clocks: &'a Clocks,
     pub(crate) requests_left: &'a mut u32,
+    pub(crate) tape: &'a mut Tape,
 }
 
 struct HasHttp;
@@ -59,11 +62,11 @@ impl http::HostClient for HttpView<'_> {
     }
 
     fn insecure(&mut self, client: Resource<GuestClient>) -> Result<Answer<(), types::CallError>> {
-        if let Err(refused) = self.client.may_be_insecure() {
-            return Ok(Err(refused.into()));
+        let allowed = self.tape.ask_now(|| Request::HttpInsecure, || self.client.may_be_insecure())?;
+        if allowed.is_ok() {
+            self.table.get_mut(&client)?.trust.do_not_verify();
         }
-        self.table.get_mut(&client)?.trust.do_not_verify();
-        Ok(Ok(()))
+        Ok(allowed.map_err(Into::into))
     }
 
     fn deadline(&mut self, client: Resource<GuestClient>, ms: u64) -> Result<()> {
@@ -80,14 +83,15 @@ impl http::HostClient for HttpView<'_> {
         body: Vec<u8>,
     ) -> Result<Answer<http::Response, types::CallError>> {
         let GuestClient { trust, deadline } = self.table.get(&client)?;
-        if let Err(refused) = count_request(self.requests_left) {
-            return Ok(Err(refused.into()));
-        }
-        // An endpoint with a limit of its own (an image pull) is waited for on that limit, not on the call's.
-        let _held = self.client.has_own_limit(&url).then(|| self.clocks.wall.hold());
         let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
-        let sent = self.clocks.cpu.outside(self.client.send(request, trust)).await;
-        Ok(sent.map(response).map_err(Into::into))
+        let asked = || Request::HttpSend(Exchange::new(&request, trust));
+        let sent = async {
+            count_request(self.requests_left)?;
+            // An endpoint with a limit of its own (an image pull) is waited for on that limit, not on the call's.
+            let _held = self.client.has_own_limit(&request.url).then(|| self.clocks.wall.hold());
+            self.clocks.cpu.outside(self.client.send(request.clone(), trust)).await
+        };
+        Ok(self.tape.ask(asked, sent).await?.map(response).map_err(Into::into))
     }
 
     async fn recent(
@@ -102,16 +106,17 @@ impl http::HostClient for HttpView<'_> {
         let GuestClient { trust, deadline } = self.table.get(&client)?;
         let max_age = Duration::from_millis(max_age_ms);
         let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
-        // No request, so it does not count as one.
-        if let Some(answer) = self.client.recent(&request, trust, max_age) {
-            return Ok(Ok(response(answer)));
-        }
-        if let Err(refused) = count_request(self.requests_left) {
-            return Ok(Err(refused.into()));
-        }
-        let _held = self.client.has_own_limit(&request.url).then(|| self.clocks.wall.hold());
-        let sent = self.clocks.cpu.outside(self.client.send_and_keep(request, trust, max_age)).await;
-        Ok(sent.map(response).map_err(Into::into))
+        let asked = || Request::HttpRecent { request: Exchange::new(&request, trust), max_age_ms };
+        let sent = async {
+            // No request, so it does not count as one.
+            if let Some(answer) = self.client.recent(&request, trust, max_age) {
+                return Ok(answer);
+            }
+            count_request(self.requests_left)?;
+            let _held = self.client.has_own_limit(&request.url).then(|| self.clocks.wall.hold());
+            self.clocks.cpu.outside(self.client.send_and_keep(request.clone(), trust, max_age)).await
+        };
+        Ok(self.tape.ask(asked, sent).await?.map(response).map_err(Into::into))
     }
 
     fn drop(&mut self, client: Resource<GuestClient>) -> Result<()> {

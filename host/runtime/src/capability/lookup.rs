@@ -10,12 +10,15 @@ use crate::call::Lookup;
 use crate::capability::names;
 use crate::capability::scope::Scope;
 use crate::outcome::ObjectRef;
+use crate::record::tape::Tape;
+use crate::record::{Request, Selection};
 use crate::refused::Refused;
 
 /// What `lookup` sees.
 pub(crate) struct LookupView<'a> {
     pub(crate) source: &'a dyn Lookup,
     pub(crate) scope: &'a Scope,
+    pub(crate) tape: &'a mut Tape,
 }
 
 struct HasLookup;
@@ -31,29 +34,25 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     lookup::add_to_linker::<T, HasLookup>(linker, view)
 }
 
-impl LookupView<'_> {
-    async fn one(&self, target: ObjectRef) -> Answer<String, Refused> {
-        self.scope.read(&target.api_version, &target.kind, target.namespace.as_deref())?;
-        names::object(&target)?;
-        self.source.get(&target).await
-    }
+async fn one(source: &dyn Lookup, scope: &Scope, target: &ObjectRef) -> Answer<String, Refused> {
+    scope.read(&target.api_version, &target.kind, target.namespace.as_deref())?;
+    names::object(target)?;
+    source.get(target).await
+}
 
-    async fn many(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Answer<Vec<String>, Refused> {
-        self.scope.read(api_version, kind, namespace)?;
-        names::namespace(namespace)?;
-        self.source.list(api_version, kind, namespace, labels).await
-    }
+async fn many(source: &dyn Lookup, scope: &Scope, of: &Selection) -> Answer<Vec<String>, Refused> {
+    let namespace = of.namespace.as_deref();
+    scope.read(&of.api_version, &of.kind, namespace)?;
+    names::namespace(namespace)?;
+    source.list(&of.api_version, &of.kind, namespace, &of.labels).await
 }
 
 impl lookup::Host for LookupView<'_> {
     async fn get(&mut self, target: types::ObjectRef) -> Result<Answer<String, types::CallError>> {
-        Ok(self.one(target.into()).await.map_err(Into::into))
+        let target = target.into();
+        let request = || Request::LookupGet(ObjectRef::clone(&target));
+        let answer = self.tape.ask(request, one(self.source, self.scope, &target)).await?;
+        Ok(answer.map_err(Into::into))
     }
 
     async fn list(
@@ -63,6 +62,8 @@ impl lookup::Host for LookupView<'_> {
         namespace: Option<String>,
         labels: String,
     ) -> Result<Answer<Vec<String>, types::CallError>> {
-        Ok(self.many(&api_version, &kind, namespace.as_deref(), &labels).await.map_err(Into::into))
+        let of = Selection { api_version, kind, namespace, labels };
+        let answer = self.tape.ask(|| Request::LookupList(of.clone()), many(self.source, self.scope, &of)).await?;
+        Ok(answer.map_err(Into::into))
     }
 }

@@ -13,6 +13,8 @@ use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::pki::{self, Algorithm, Pair, Subject};
 use crate::bindings::types;
+use crate::record::Request;
+use crate::record::tape::Tape;
 use crate::refused::{Refusal, Refused};
 
 /// What `pki` sees.
@@ -20,6 +22,7 @@ pub(crate) struct PkiView<'a> {
     pub(crate) granted: bool,
     pub(crate) now_ms: u64,
     pub(crate) keys_left: &'a mut u32,
+    pub(crate) tape: &'a mut Tape,
 }
 
 struct HasPki;
@@ -35,46 +38,17 @@ pub(crate) fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, view: fn(
 /// Characters of one token.
 const TOKEN_CHARACTERS: u32 = 4_096;
 
-impl PkiView<'_> {
-    fn granted(&self) -> Answer<(), Refused> {
-        if self.granted {
-            Ok(())
-        } else {
-            Err(Refused::denied("keys and certificates are not granted; set spec.grants.pki"))
-        }
-    }
+fn may(granted: bool) -> Answer<(), Refused> {
+    if granted { Ok(()) } else { Err(Refused::denied("keys and certificates are not granted; set spec.grants.pki")) }
+}
 
-    /// Takes one key off the call's number of keys.
-    fn take_key(&mut self) -> Answer<(), Refused> {
-        self.granted()?;
-        *self.keys_left = self.keys_left.checked_sub(1).ok_or_else(|| {
-            Refused::new(Refusal::Limit, "TooManyKeys", "this call has made all keys that it may make (limits.keys)")
-        })?;
-        Ok(())
-    }
-
-    async fn authority(&mut self, name: String, algorithm: Algorithm, days: u32) -> Answer<Pair, Refused> {
-        self.take_key()?;
-        let now_ms = self.now_ms;
-        off_thread(algorithm, move || certificate::authority(&name, algorithm, days, now_ms)).await
-    }
-
-    async fn client(
-        &mut self,
-        authority: Pair,
-        subject: Subject,
-        algorithm: Algorithm,
-        days: u32,
-    ) -> Answer<Pair, Refused> {
-        self.take_key()?;
-        let now_ms = self.now_ms;
-        off_thread(algorithm, move || certificate::client(&authority, &subject, algorithm, days, now_ms)).await
-    }
-
-    async fn signing_key(&mut self, algorithm: Algorithm) -> Answer<(String, String), Refused> {
-        self.take_key()?;
-        off_thread(algorithm, move || certificate::signing_key(algorithm)).await
-    }
+/// Takes one key off the call's number of keys.
+fn take_key(granted: bool, left: &mut u32) -> Answer<(), Refused> {
+    may(granted)?;
+    *left = left.checked_sub(1).ok_or_else(|| {
+        Refused::new(Refusal::Limit, "TooManyKeys", "this call has made all keys that it may make (limits.keys)")
+    })?;
+    Ok(())
 }
 
 /// RSA keys take up to seconds to find: off the threads that run everything else. The others take microseconds.
@@ -99,7 +73,13 @@ impl pki::Host for PkiView<'_> {
         algorithm: Algorithm,
         days: u32,
     ) -> Result<Answer<Pair, types::CallError>> {
-        Ok(self.authority(common_name, algorithm, days).await.map_err(Into::into))
+        let request = || Request::NewAuthority { common_name: common_name.clone(), algorithm: algorithm.into(), days };
+        let made = async {
+            take_key(self.granted, self.keys_left)?;
+            let (now_ms, name) = (self.now_ms, common_name.clone());
+            off_thread(algorithm, move || certificate::authority(&name, algorithm, days, now_ms)).await
+        };
+        Ok(self.tape.ask(request, made).await?.map_err(Into::into))
     }
 
     async fn issue_client(
@@ -109,32 +89,62 @@ impl pki::Host for PkiView<'_> {
         algorithm: Algorithm,
         days: u32,
     ) -> Result<Answer<Pair, types::CallError>> {
-        Ok(self.client(authority, subject, algorithm, days).await.map_err(Into::into))
+        let request = || Request::IssueClient {
+            authority: (&authority).into(),
+            subject: (&subject).into(),
+            algorithm: algorithm.into(),
+            days,
+        };
+        let made = async {
+            take_key(self.granted, self.keys_left)?;
+            let (now_ms, authority, subject) = (self.now_ms, authority.clone(), subject.clone());
+            off_thread(algorithm, move || certificate::client(&authority, &subject, algorithm, days, now_ms)).await
+        };
+        Ok(self.tape.ask(request, made).await?.map_err(Into::into))
     }
 
     async fn new_signing_key(&mut self, algorithm: Algorithm) -> Result<Answer<(String, String), types::CallError>> {
-        Ok(self.signing_key(algorithm).await.map_err(Into::into))
+        let made = async {
+            take_key(self.granted, self.keys_left)?;
+            off_thread(algorithm, move || certificate::signing_key(algorithm)).await
+        };
+        let request = || Request::NewSigningKey { algorithm: algorithm.into() };
+        Ok(self.tape.ask(request, made).await?.map_err(Into::into))
     }
 
     fn public_key_hash(&mut self, certificate_pem: String) -> Result<Answer<String, types::CallError>> {
-        let hash = self.granted().and_then(|()| certificate::public_key_hash(&certificate_pem));
-        Ok(hash.map_err(Into::into))
+        let request = || Request::PublicKeyHash { certificate_pem: certificate_pem.clone() };
+        let hash = || may(self.granted).and_then(|()| certificate::public_key_hash(&certificate_pem));
+        Ok(self.tape.ask_now(request, hash)?.map_err(Into::into))
     }
 
     fn not_after_ms(&mut self, certificate_pem: String) -> Result<Answer<u64, types::CallError>> {
-        let end = self.granted().and_then(|()| certificate::not_after_ms(&certificate_pem));
-        Ok(end.map_err(Into::into))
+        let request = || Request::NotAfterMs { certificate_pem: certificate_pem.clone() };
+        let end = || may(self.granted).and_then(|()| certificate::not_after_ms(&certificate_pem));
+        Ok(self.tape.ask_now(request, end)?.map_err(Into::into))
     }
 
     /// The contract gives it no error, so what cannot be answered traps.
     fn random_token(&mut self, alphabet: String, length: u32) -> Result<String> {
-        self.granted().map_err(|refused| wasmtime::format_err!("pki.random-token: {refused}"))?;
-        let alphabet: Vec<char> = alphabet.chars().collect();
-        wasmtime::ensure!(!alphabet.is_empty(), "pki.random-token: the alphabet is empty");
-        wasmtime::ensure!(length <= TOKEN_CHARACTERS, "pki.random-token: more than {TOKEN_CHARACTERS} characters");
-        let mut rng = rand::rng();
-        Ok((0..length).map(|_| alphabet[rng.random_range(0..alphabet.len())]).collect())
+        let request = || Request::RandomToken { alphabet: alphabet.clone(), length };
+        let token = self.tape.ask_now(request, || {
+            may(self.granted)?;
+            token(&alphabet, length)
+        })?;
+        token.map_err(|refused| wasmtime::format_err!("pki.random-token: {}", refused.message))
     }
+}
+
+fn token(alphabet: &str, length: u32) -> Answer<String, Refused> {
+    let alphabet: Vec<char> = alphabet.chars().collect();
+    if alphabet.is_empty() {
+        return Err(Refused::invalid("BadAlphabet", "the alphabet is empty"));
+    }
+    if length > TOKEN_CHARACTERS {
+        return Err(Refused::invalid("TokenTooLong", format!("more than {TOKEN_CHARACTERS} characters")));
+    }
+    let mut rng = rand::rng();
+    Ok((0..length).map(|_| alphabet[rng.random_range(0..alphabet.len())]).collect())
 }
 
 #[cfg(test)]
@@ -146,13 +156,13 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_made_without_the_grant_or_past_the_number_of_keys() {
         let mut none = 5;
-        let mut denied = PkiView { granted: false, now_ms: 0, keys_left: &mut none };
+        let mut denied = PkiView { granted: false, now_ms: 0, keys_left: &mut none, tape: &mut Tape::Off };
         let refused = denied.new_signing_key(Algorithm::EcdsaP256).await.unwrap().unwrap_err();
         assert_eq!(refused.refusal, types::Refusal::Denied);
         assert!(denied.random_token("ab".into(), 3).is_err());
 
         let mut left = 1;
-        let mut view = PkiView { granted: true, now_ms: 0, keys_left: &mut left };
+        let mut view = PkiView { granted: true, now_ms: 0, keys_left: &mut left, tape: &mut Tape::Off };
         assert!(view.new_signing_key(Algorithm::EcdsaP256).await.unwrap().is_ok());
         let refused = view.new_signing_key(Algorithm::EcdsaP256).await.unwrap().unwrap_err();
         assert_eq!(refused.refusal, types::Refusal::Limit);
@@ -161,7 +171,7 @@ mod tests {
     #[test]
     fn tokens_use_the_whole_alphabet_and_nothing_else() {
         let mut keys = 0;
-        let mut view = PkiView { granted: true, now_ms: 0, keys_left: &mut keys };
+        let mut view = PkiView { granted: true, now_ms: 0, keys_left: &mut keys, tape: &mut Tape::Off };
         let token = view.random_token("abc".into(), 300).unwrap();
         assert_eq!(token.len(), 300);
         assert!("abc".chars().all(|c| token.contains(c)) && token.chars().all(|c| "abc".contains(c)));

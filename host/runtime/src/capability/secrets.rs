@@ -11,16 +11,35 @@ use crate::bindings::{secrets, types};
 use crate::call::Secrets;
 use crate::capability::names;
 use crate::capability::scope::Scope;
+use crate::record::tape::{Given, OnTape, Tape};
+use crate::record::{Request, SecretRef};
 use crate::refused::Refused;
 
 /// A Secret that a guest holds a handle of.
-pub struct OpenSecret(BTreeMap<String, Vec<u8>>);
+pub struct OpenSecret {
+    of: SecretRef,
+    data: Data,
+}
+
+/// What is in a Secret. A tape has no more of it than what the guest saw revealed.
+struct Data(BTreeMap<String, Vec<u8>>);
+
+impl OnTape for Data {
+    fn given(&self) -> Given {
+        Given::Done
+    }
+
+    fn taken(given: Given) -> Option<Self> {
+        (given == Given::Done).then(|| Data(BTreeMap::new()))
+    }
+}
 
 /// What `secrets` sees.
 pub(crate) struct SecretsView<'a> {
     pub(crate) source: &'a dyn Secrets,
     pub(crate) scope: &'a Scope,
     pub(crate) table: &'a mut ResourceTable,
+    pub(crate) tape: &'a mut Tape,
 }
 
 struct HasSecrets;
@@ -36,28 +55,25 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     secrets::add_to_linker::<T, HasSecrets>(linker, view)
 }
 
-async fn named(
-    source: &dyn Secrets,
-    scope: &Scope,
-    namespace: Option<&str>,
-    name: &str,
-) -> Answer<OpenSecret, Refused> {
+async fn open(source: &dyn Secrets, scope: &Scope, of: &SecretRef) -> Answer<Data, Refused> {
+    let SecretRef::Named { namespace, name } = of else {
+        return source.bootstrap_data().await.map(Data);
+    };
+    let namespace = namespace.as_deref();
     if !scope.grants().covers_secret(name) {
         return Err(Refused::denied(format!("Secret {name:?} is not granted; add it to spec.grants.secrets")));
     }
     scope.namespace(namespace)?;
     names::namespace(namespace)?;
     names::name(name)?;
-    source.open(namespace, name).await.map(OpenSecret)
+    source.open(namespace, name).await.map(Data)
 }
 
 impl SecretsView<'_> {
-    fn handle(
-        &mut self,
-        secret: Answer<OpenSecret, Refused>,
-    ) -> Result<Answer<Resource<OpenSecret>, types::CallError>> {
-        Ok(match secret {
-            Ok(secret) => Ok(self.table.push(secret)?),
+    async fn handle(&mut self, of: SecretRef) -> Result<Answer<Resource<OpenSecret>, types::CallError>> {
+        let data = self.tape.ask(|| Request::SecretOpen(of.clone()), open(self.source, self.scope, &of)).await?;
+        Ok(match data {
+            Ok(data) => Ok(self.table.push(OpenSecret { of, data })?),
             Err(refused) => Err(refused.into()),
         })
     }
@@ -65,8 +81,7 @@ impl SecretsView<'_> {
 
 impl secrets::Host for SecretsView<'_> {
     async fn open(&mut self, name: String) -> Result<Answer<Resource<OpenSecret>, types::CallError>> {
-        let secret = named(self.source, self.scope, None, &name).await;
-        self.handle(secret)
+        self.handle(SecretRef::Named { namespace: None, name }).await
     }
 
     async fn open_in(
@@ -74,21 +89,21 @@ impl secrets::Host for SecretsView<'_> {
         namespace: String,
         name: String,
     ) -> Result<Answer<Resource<OpenSecret>, types::CallError>> {
-        let secret = named(self.source, self.scope, Some(&namespace), &name).await;
-        self.handle(secret)
+        self.handle(SecretRef::Named { namespace: Some(namespace), name }).await
     }
 
     async fn bootstrap_data(&mut self) -> Result<Answer<Resource<OpenSecret>, types::CallError>> {
-        let secret = self.source.bootstrap_data().await.map(OpenSecret);
-        self.handle(secret)
+        self.handle(SecretRef::BootstrapData).await
     }
 }
 
 impl secrets::HostSecret for SecretsView<'_> {
     fn reveal(&mut self, secret: Resource<OpenSecret>, key: String) -> Result<Answer<Vec<u8>, types::CallError>> {
-        let secret = self.table.get(&secret)?;
-        let missing = || Refused::not_found(format!("the Secret has no key {key:?}")).into();
-        Ok(secret.0.get(&key).cloned().ok_or_else(missing))
+        let OpenSecret { of, data } = self.table.get(&secret)?;
+        let request = || Request::SecretReveal { secret: of.clone(), key: key.clone() };
+        let missing = || Refused::not_found(format!("the Secret has no key {key:?}"));
+        let value = self.tape.ask_now(request, || data.0.get(&key).cloned().ok_or_else(missing))?;
+        Ok(value.map_err(Into::into))
     }
 
     fn drop(&mut self, secret: Resource<OpenSecret>) -> Result<()> {

@@ -13,6 +13,8 @@ use crate::capability::names;
 use crate::capability::scope::not_granted;
 use crate::grants::{Grants, covers};
 use crate::outcome::{ObjectRef, group};
+use crate::record::tape::Tape;
+use crate::record::{Request, Selection};
 use crate::refused::Refused;
 
 /// What `workload` sees.
@@ -21,6 +23,7 @@ pub(crate) struct WorkloadView<'a> {
     pub(crate) certificates: &'a dyn ServingCertificates,
     pub(crate) grants: &'a Grants,
     pub(crate) requests_left: &'a mut u32,
+    pub(crate) tape: &'a mut Tape,
 }
 
 struct HasWorkload;
@@ -36,43 +39,31 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     workload::add_to_linker::<T, HasWorkload>(linker, view)
 }
 
-impl WorkloadView<'_> {
-    fn granted(&self, api_version: &str, kind: &str) -> Answer<(), Refused> {
-        if covers(&self.grants.workload_reads, group(api_version), kind) {
-            return Ok(());
-        }
-        Err(not_granted("workloadReads", api_version, kind))
+fn granted(grants: &Grants, api_version: &str, kind: &str) -> Answer<(), Refused> {
+    if covers(&grants.workload_reads, group(api_version), kind) {
+        return Ok(());
     }
+    Err(not_granted("workloadReads", api_version, kind))
+}
 
-    async fn one(&self, target: ObjectRef) -> Answer<String, Refused> {
-        self.granted(&target.api_version, &target.kind)?;
-        names::object(&target)?;
-        self.source.get(&target).await
-    }
+async fn one(source: &dyn Lookup, grants: &Grants, target: &ObjectRef) -> Answer<String, Refused> {
+    granted(grants, &target.api_version, &target.kind)?;
+    names::object(target)?;
+    source.get(target).await
+}
 
-    async fn many(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Answer<Vec<String>, Refused> {
-        self.granted(api_version, kind)?;
-        names::namespace(namespace)?;
-        self.source.list(api_version, kind, namespace, labels).await
-    }
-
-    async fn certificate(&mut self, namespace: &str, pod: &str, port: u16) -> Answer<String, Refused> {
-        self.granted("v1", "Pod")?;
-        names::name(namespace).and_then(|()| names::name(pod))?;
-        count_request(self.requests_left)?;
-        self.certificates.serving_certificate(namespace, pod, port).await
-    }
+async fn many(source: &dyn Lookup, grants: &Grants, of: &Selection) -> Answer<Vec<String>, Refused> {
+    granted(grants, &of.api_version, &of.kind)?;
+    names::namespace(of.namespace.as_deref())?;
+    source.list(&of.api_version, &of.kind, of.namespace.as_deref(), &of.labels).await
 }
 
 impl workload::Host for WorkloadView<'_> {
     async fn get(&mut self, target: types::ObjectRef) -> Result<Answer<String, types::CallError>> {
-        Ok(self.one(target.into()).await.map_err(Into::into))
+        let target = target.into();
+        let request = || Request::WorkloadGet(ObjectRef::clone(&target));
+        let answer = self.tape.ask(request, one(self.source, self.grants, &target)).await?;
+        Ok(answer.map_err(Into::into))
     }
 
     async fn list(
@@ -82,7 +73,9 @@ impl workload::Host for WorkloadView<'_> {
         namespace: Option<String>,
         labels: String,
     ) -> Result<Answer<Vec<String>, types::CallError>> {
-        Ok(self.many(&api_version, &kind, namespace.as_deref(), &labels).await.map_err(Into::into))
+        let of = Selection { api_version, kind, namespace, labels };
+        let answer = self.tape.ask(|| Request::WorkloadList(of.clone()), many(self.source, self.grants, &of)).await?;
+        Ok(answer.map_err(Into::into))
     }
 
     async fn serving_certificate(
@@ -91,6 +84,13 @@ impl workload::Host for WorkloadView<'_> {
         pod: String,
         port: u16,
     ) -> Result<Answer<String, types::CallError>> {
-        Ok(self.certificate(&namespace, &pod, port).await.map_err(Into::into))
+        let request = || Request::ServingCertificate { namespace: namespace.clone(), pod: pod.clone(), port };
+        let certificate = async {
+            granted(self.grants, "v1", "Pod")?;
+            names::name(&namespace).and_then(|()| names::name(&pod))?;
+            count_request(self.requests_left)?;
+            self.certificates.serving_certificate(&namespace, &pod, port).await
+        };
+        Ok(self.tape.ask(request, certificate).await?.map_err(Into::into))
     }
 }

@@ -52,6 +52,15 @@ impl Trust {
         identity
     }
 
+    /// As a recording names it: none for the system's roots alone.
+    pub(crate) fn name(&self) -> Option<String> {
+        match self {
+            Trust { anybody: true, .. } => Some("anybody".to_owned()),
+            Trust { certificates, .. } if certificates.is_empty() => None,
+            Trust { digest, .. } => Some(crate::load::hex(digest)),
+        }
+    }
+
     /// Adds the certificates of a PEM text.
     pub(crate) fn add(&mut self, pem: &str) -> Result<(), Refused> {
         let bad = |message: String| Refused::invalid("BadCertificate", message);

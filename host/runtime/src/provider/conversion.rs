@@ -13,6 +13,7 @@ use crate::answer::Problem;
 use crate::call::{Call, Capabilities, Facts, Function};
 use crate::failure::{CallError, Failure};
 use crate::grants::Grants;
+use crate::record::tape::Tape;
 use crate::state::State;
 
 const NAME: &str = "conversion.convert";
@@ -91,8 +92,9 @@ impl Guest {
             capabilities: Capabilities::none(),
             grants: Arc::new(Grants::default()),
             seed: 0,
+            recorder: None,
         };
-        let mut running = self.start(NAME, call);
+        let mut running = self.start(NAME, call, Tape::Off);
         let exports = self.exports.clone();
         let answer = running
             .run(&self, async |store: &mut Store<State>, instance: Instance, _: &String| {

@@ -53,6 +53,8 @@ impl Bench {
             },
             grants: Arc::new(grants),
             seed: 1,
+            recorder: None,
+            recorder: None,
         }
     }
 

@@ -1,0 +1,204 @@
+//! A folder of recordings: `<milliseconds>-<number>-<provider>-<function>-<object>[-failed].json`, so that names sort by
+//! time and say what is in them.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, MetadataExt};
+use capwasm_api::json;
+use capwasm_runtime::record::{self, Ended, ReadError, Recording};
+
+/// Characters of an object's name that a file's name has.
+const NAME: usize = 100;
+
+/// Why a folder of recordings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// It cannot be made, opened or listed.
+    #[error("unable to open the folder of recordings {path}")]
+    Open {
+        /// The folder.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Others can read what is written there.
+    #[error("the folder of recordings {path} must belong to this user, with mode 0700: it has mode {mode:o}")]
+    NotPrivate {
+        /// The folder.
+        path: String,
+        /// Its mode.
+        mode: u32,
+    },
+    /// One of its files is no recording.
+    #[error("{name}")]
+    Read {
+        /// The file.
+        name: String,
+        /// Why.
+        #[source]
+        source: ReadError,
+    },
+}
+
+/// A folder of recordings.
+pub struct RecordingFolder {
+    dir: Dir,
+    path: PathBuf,
+    /// Names and sizes, the oldest first.
+    files: VecDeque<(String, u64)>,
+    number: u64,
+}
+
+impl RecordingFolder {
+    /// Opens a folder that is there.
+    ///
+    /// # Errors
+    /// When it cannot be listed.
+    pub fn open(path: &Path) -> Result<Self, FolderError> {
+        let failed = |source| FolderError::Open { path: path.display().to_string(), source };
+        let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(failed)?;
+        let mut files = Vec::new();
+        for entry in dir.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if name.ends_with(".json") && !name.starts_with('.') {
+                files.push((name, entry.metadata().map_err(failed)?.len()));
+            }
+        }
+        files.sort();
+        Ok(RecordingFolder { dir, path: path.to_owned(), files: files.into(), number: 0 })
+    }
+
+    /// Opens the folder for writing; makes it, for this user alone, if it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be made, or others can read it.
+    pub fn create(path: &Path) -> Result<Self, FolderError> {
+        let failed = |source| FolderError::Open { path: path.display().to_string(), source };
+        let mut builder = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(builder.recursive(true), 0o700);
+        builder.create(path).map_err(failed)?;
+        let folder = Self::open(path)?;
+        let metadata = folder.dir.dir_metadata().map_err(failed)?;
+        let mode = metadata.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(FolderError::NotPrivate { path: path.display().to_string(), mode });
+        }
+        Ok(folder)
+    }
+
+    /// Writes a recording under a name of its own, then removes the oldest until at most `limit` bytes are left.
+    pub(super) fn add(&mut self, recording: &Recording, limit: u64) -> std::io::Result<()> {
+        self.number += 1;
+        let name = name(recording, self.number);
+        let bytes = record::write(&self.dir, &name, recording)?;
+        self.files.push_back((name, bytes));
+        let mut total: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
+        while total > limit && self.files.len() > 1 {
+            let Some((oldest, bytes)) = self.files.pop_front() else { break };
+            total -= bytes;
+            match self.dir.remove_file(&oldest) {
+                // Somebody tidied up.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is there of a provider, the oldest first.
+    ///
+    /// # Errors
+    /// At the first file that is no recording.
+    pub fn read(&self, provider: &str) -> Result<Vec<Recording>, FolderError> {
+        let mut recordings = Vec::new();
+        for (name, _) in &self.files {
+            let failed = |source| FolderError::Read { name: self.path.join(name).display().to_string(), source };
+            let file = self.dir.open(name).map_err(|error| failed(error.into()))?;
+            let recording = record::read(file).map_err(failed)?;
+            if recording.provider == provider {
+                recordings.push(recording);
+            }
+        }
+        Ok(recordings)
+    }
+}
+
+fn name(recording: &Recording, number: u64) -> String {
+    let object = recording.object();
+    // Names of objects are lower case letters, digits, dots and dashes; what another component makes up is not trusted.
+    let plain = |text: &str| -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' };
+        text.chars().take(NAME).map(plain).collect()
+    };
+    let failed = if matches!(recording.ended, Ended::Failed(_)) { "-failed" } else { "" };
+    format!(
+        "{:013}-{number:06}-{}-{}-{}{failed}.json",
+        recording.facts.now_ms,
+        plain(&recording.provider),
+        recording.function.name(),
+        plain(json::name(&object)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use crate::rehearse::testing::recording;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn names(folder: &RecordingFolder) -> Vec<String> {
+        let mut names: Vec<_> = std::fs::read_dir(&folder.path).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names.into_iter().map(|name| name.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn files_are_private_say_what_they_are_and_read_back() {
+        let root = tempfile::tempdir().unwrap();
+        let mut folder = RecordingFolder::create(&root.path().join("made/here")).unwrap();
+        let recorded = recording("a");
+        folder.add(&recorded, u64::MAX).unwrap();
+        assert_eq!(names(&folder), ["0000000000007-000001-p-infrastructure-machine.provision-m.json"]);
+        let file = folder.path.join(&names(&folder)[0]);
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let again = RecordingFolder::open(&folder.path).unwrap();
+        assert_eq!(again.read("p").unwrap(), [recorded]);
+        assert_eq!(again.read("another").unwrap(), []);
+    }
+
+    #[test]
+    fn the_oldest_files_go_when_there_are_too_many_bytes_also_after_a_restart() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let mut folder = RecordingFolder::create(root.path()).unwrap();
+        folder.add(&recording("a"), u64::MAX).unwrap();
+        let one = folder.files[0].1;
+        folder.add(&recording("b"), 2 * one).unwrap();
+        let mut folder = RecordingFolder::create(root.path()).unwrap();
+        folder.number = 7;
+        folder.add(&recording("c"), 2 * one).unwrap();
+        let left = folder.read("p").unwrap();
+        assert_eq!(left.iter().map(|r| r.facts.id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+    }
+
+    #[test]
+    fn a_folder_that_others_can_read_is_not_written_to() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(RecordingFolder::create(root.path()), Err(FolderError::NotPrivate { mode: 0o755, .. })));
+    }
+
+    #[test]
+    fn what_is_no_recording_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("x.json"), r#"{"format": 99}"#).unwrap();
+        let folder = RecordingFolder::open(root.path()).unwrap();
+        let error = folder.read("p").unwrap_err();
+        assert!(matches!(&error, FolderError::Read { source: ReadError::Format { found: 99 }, .. }), "{error:?}");
+    }
+}

@@ -1,0 +1,57 @@
+//! The last calls of one provider, bounded in number and bytes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use capwasm_runtime::record::Recording;
+
+/// Calls that are kept.
+const CALLS: usize = 64;
+/// Bytes that are kept, roughly.
+const BYTES: usize = 4 << 20;
+
+#[derive(Default)]
+pub(super) struct Ring {
+    calls: VecDeque<(Arc<Recording>, usize)>,
+    bytes: usize,
+}
+
+impl Ring {
+    /// Adds a call; the oldest go where there are too many. One that is larger than the ring is not kept.
+    pub(super) fn push(&mut self, recording: Arc<Recording>, bytes: usize) {
+        if bytes > BYTES {
+            return;
+        }
+        self.calls.push_back((recording, bytes));
+        self.bytes += bytes;
+        while self.calls.len() > CALLS || self.bytes > BYTES {
+            let Some((_, bytes)) = self.calls.pop_front() else { break };
+            self.bytes -= bytes;
+        }
+    }
+
+    /// The oldest first.
+    pub(super) fn all(&self) -> Vec<Arc<Recording>> {
+        self.calls.iter().map(|(recording, _)| recording.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rehearse::testing::recording;
+
+    #[test]
+    fn the_oldest_calls_go_first_by_number_and_by_bytes() {
+        let names = |ring: &Ring| ring.all().iter().map(|call| call.facts.id.clone()).collect::<Vec<_>>();
+        let mut ring = Ring::default();
+        for at in 0..CALLS + 2 {
+            ring.push(Arc::new(recording(&at.to_string())), 1);
+        }
+        assert_eq!((ring.all().len(), names(&ring).first().map(String::as_str)), (CALLS, Some("2")));
+        ring.push(Arc::new(recording("large")), BYTES - 1);
+        assert_eq!(names(&ring), ["65", "large"]);
+        ring.push(Arc::new(recording("larger")), BYTES + 1);
+        assert_eq!(names(&ring), ["65", "large"], "what cannot be kept costs nothing else");
+    }
+}

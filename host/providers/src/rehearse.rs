@@ -1,0 +1,81 @@
+//! Rehearsing: a component that does not serve yet gets calls that the serving one got, without any effect, and what it
+//! would have done otherwise is told.
+//!
+//! ```no_run
+//! # async fn example(candidate: &capwasm_runtime::Provider, recordings: &capwasm_providers::Recordings) {
+//! use capwasm_providers::rehearse::{Paint, With, rehearse};
+//!
+//! let report = rehearse(candidate, &With::default(), recordings.recent("docker-infra").iter().map(AsRef::as_ref)).await;
+//! if !report.is_empty() {
+//!     print!("{}", report.people(Paint::Plain));
+//! }
+//! # }
+//! ```
+
+mod difference;
+mod live;
+mod report;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use std::sync::Arc;
+
+use capwasm_api::json;
+use capwasm_runtime::record::{Recording, Rehearsal, Replay, Replayed};
+use capwasm_runtime::{Capabilities, Grants, Provider};
+
+pub use self::difference::{Change, Difference, differences};
+pub use self::live::LiveReads;
+pub use self::report::{Paint, Rehearsed, Report, Verdict};
+
+/// What the candidate runs with; where something is left out, with what the recorded call had.
+#[derive(Clone, Default)]
+pub struct With {
+    /// What it may do.
+    pub grants: Option<Arc<Grants>>,
+    /// Its configuration, JSON text.
+    pub configuration: Option<String>,
+    /// Who answers reads that are not recorded; without, the call ends there and says so.
+    pub live: Option<LiveReads>,
+}
+
+/// Has the candidate make recorded calls, one after another.
+pub async fn rehearse(candidate: &Provider, with: &With, recorded: impl IntoIterator<Item = &Recording>) -> Report {
+    let mut report = Report::new(candidate);
+    for recording in recorded {
+        let verdict = verdict(candidate, with, recording).await;
+        report.add(recording, verdict);
+    }
+    report
+}
+
+async fn verdict(candidate: &Provider, with: &With, recording: &Recording) -> Verdict {
+    let object = recording.object();
+    if let Some(why) = unfit(candidate, &object) {
+        return Verdict::Skipped { why };
+    }
+    let live: Option<Capabilities> = with.live.as_ref().map(|live| live.of(&object));
+    let rehearsal = Rehearsal { grants: with.grants.clone(), configuration: with.configuration.clone(), live };
+    match candidate.replay(recording, &Replay::Rehearse(rehearsal)).await {
+        Ok(replayed) => judge(recording, &replayed),
+        Err(error) => Verdict::Skipped { why: error.failure.to_string() },
+    }
+}
+
+/// Why a recorded object is none for this component.
+fn unfit(candidate: &Provider, object: &serde_json::Value) -> Option<String> {
+    let (kind, version) = (json::kind(object), json::text(object, "/apiVersion").unwrap_or_default());
+    let known = candidate.descriptor().kinds.iter().find(|known| known.kind == kind);
+    let Some(known) = known else { return Some(format!("the component has no kind {kind}")) };
+    let speaks = format!("{}/{}", known.group, known.version);
+    (speaks != version).then(|| format!("the component speaks {speaks}; recorded is {version}"))
+}
+
+fn judge(recording: &Recording, replayed: &Replayed) -> Verdict {
+    let differences = replayed.ended.as_ref().map(|ended| differences(&recording.ended, ended)).unwrap_or_default();
+    if let Some(divergence) = &replayed.divergence {
+        let requests = difference::of_requests(divergence);
+        return Verdict::Diverged { at: divergence.at, message: divergence.to_string(), requests, differences };
+    }
+    if differences.is_empty() { Verdict::Same } else { Verdict::Different { differences } }
+}

@@ -1,0 +1,42 @@
+//! Reads that no recording answers, from the host's caches as they are now. Nobody is woken by them.
+
+use std::sync::Arc;
+
+use capwasm_api::json;
+use capwasm_api::names::labels::CLUSTER_NAME;
+use capwasm_reconcile::{Cache, ClusterId, View};
+use capwasm_remote::Remote;
+use capwasm_runtime::Capabilities;
+use serde_json::Value;
+
+use crate::reads::{Management, NamespaceSecrets, Workload};
+
+/// The caches behind the reads of a rehearsal.
+#[derive(Clone)]
+pub struct LiveReads {
+    view: View,
+    remote: Remote,
+}
+
+impl LiveReads {
+    /// Of this host.
+    pub fn new(cache: &Cache, remote: Remote) -> Self {
+        LiveReads { view: View::unremembered(cache), remote }
+    }
+
+    /// Reads as this object's call would make them. A replay lets no effect through to any of these.
+    pub(super) fn of(&self, object: &Value) -> Capabilities {
+        let namespace = json::namespace(object).to_owned();
+        let cluster = json::label(object, CLUSTER_NAME)
+            .map(|name| ClusterId { namespace: namespace.clone(), name: name.to_owned() });
+        let workload = Arc::new(Workload { view: self.view.clone(), remote: self.remote.clone(), cluster });
+        Capabilities {
+            lookup: Arc::new(Management { view: self.view.clone(), namespace: namespace.clone() }),
+            workload: workload.clone(),
+            certificates: workload.clone(),
+            etcd: workload,
+            secrets: Arc::new(NamespaceSecrets { view: self.view.clone(), namespace, bootstrap_data: None }),
+            ..Capabilities::none()
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! What came out of a rehearsal, for people and for programs.
+
+use std::fmt::Write as _;
+
+use capwasm_api::json;
+use capwasm_runtime::Provider;
+use capwasm_runtime::record::Recording;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::difference::{Change, Difference};
+
+/// A rehearsal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The provider's name.
+    pub provider: String,
+    /// The candidate's version.
+    pub version: String,
+    /// The candidate's digest.
+    pub digest: String,
+    /// Digests of the components that were recorded.
+    pub recorded: Vec<String>,
+    /// Calls that were rehearsed.
+    pub total: usize,
+    /// Calls that came to the same.
+    pub same: usize,
+    /// The others; those that differ in the same of the same object are one.
+    pub calls: Vec<Rehearsed>,
+}
+
+/// Calls for one object that did not come to the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rehearsed {
+    /// `Kind namespace/name`.
+    pub object: String,
+    /// `interface.function`.
+    pub function: String,
+    /// The recorded call's id; of several, the last.
+    pub call: String,
+    /// How many calls differ in this way.
+    pub times: usize,
+    /// In which way.
+    pub verdict: Verdict,
+}
+
+/// What a rehearsed call came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "verdict")]
+pub enum Verdict {
+    /// The same as recorded.
+    Same,
+    /// It would write or answer something else.
+    Different {
+        /// What.
+        differences: Vec<Difference>,
+    },
+    /// It asked the outside world something else: what it would have been told is not known.
+    Diverged {
+        /// The number of the request, from 1.
+        at: usize,
+        /// What was asked, and what is recorded.
+        message: String,
+        /// What the request differs in.
+        requests: Vec<Difference>,
+        /// Where it ended nevertheless: what differs then.
+        differences: Vec<Difference>,
+    },
+    /// It was not tried.
+    Skipped {
+        /// Why.
+        why: String,
+    },
+}
+
+/// How text for people looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paint {
+    /// No colours.
+    Plain,
+    /// Colours of a terminal.
+    Ansi,
+}
+
+/// Characters of a value in text for people.
+const VALUE: usize = 120;
+
+impl Report {
+    pub(super) fn new(candidate: &Provider) -> Self {
+        let descriptor = candidate.descriptor();
+        Report {
+            provider: descriptor.name.clone(),
+            version: descriptor.version.clone(),
+            digest: candidate.digest().to_owned(),
+            recorded: Vec::new(),
+            total: 0,
+            same: 0,
+            calls: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, recording: &Recording, verdict: Verdict) {
+        self.total += 1;
+        if !self.recorded.contains(&recording.digest) {
+            self.recorded.push(recording.digest.clone());
+        }
+        if verdict == Verdict::Same {
+            self.same += 1;
+            return;
+        }
+        let object = recording.object();
+        let object = format!("{} {}/{}", json::kind(&object), json::namespace(&object), json::name(&object));
+        let (function, call) = (recording.function.name().to_owned(), recording.facts.id.clone());
+        let known = self
+            .calls
+            .iter_mut()
+            .find(|known| known.object == object && known.function == function && known.verdict == verdict);
+        match known {
+            Some(known) => (known.times, known.call) = (known.times + 1, call),
+            None => self.calls.push(Rehearsed { object, function, call, times: 1, verdict }),
+        }
+    }
+
+    /// Whether the candidate did the same in every call. True as well when there was none: look at [`Report::total`].
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Calls that differ or diverge.
+    pub fn differing(&self) -> usize {
+        let differs = |call: &&Rehearsed| !matches!(call.verdict, Verdict::Skipped { .. });
+        self.calls.iter().filter(differs).map(|call| call.times).sum()
+    }
+
+    /// One line: `12 calls rehearsed: 10 the same, 1 different, 1 diverged`.
+    pub fn summary(&self) -> String {
+        let count = |of: fn(&Verdict) -> bool| -> usize {
+            self.calls.iter().filter(|call| of(&call.verdict)).map(|call| call.times).sum()
+        };
+        let counts = [
+            (count(|verdict| matches!(verdict, Verdict::Different { .. })), "different"),
+            (count(|verdict| matches!(verdict, Verdict::Diverged { .. })), "diverged"),
+            (count(|verdict| matches!(verdict, Verdict::Skipped { .. })), "skipped"),
+        ];
+        let calls = if self.total == 1 { "call" } else { "calls" };
+        let mut text = format!("{} {calls} rehearsed: {} the same", self.total, self.same);
+        for (number, name) in counts.into_iter().filter(|(number, _)| *number > 0) {
+            text += &format!(", {number} {name}");
+        }
+        text
+    }
+
+    /// All of it, by object and operation.
+    pub fn people(&self, paint: Paint) -> String {
+        let short = |digest: &str| digest.get(..19).unwrap_or(digest).to_owned();
+        let recorded: Vec<String> = self.recorded.iter().map(|digest| short(digest)).collect();
+        let from = if recorded.is_empty() { "nothing recorded".to_owned() } else { recorded.join(", ") };
+        let mut text =
+            format!("{} {from} -> {} ({})\n{}\n", self.provider, short(&self.digest), self.version, self.summary());
+        for call in &self.calls {
+            let times = if call.times > 1 { format!(" ({} times)", call.times) } else { String::new() };
+            let head = paint.bold(&call.object);
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "\n{head}  {}{times}  call {}", call.function, call.call);
+            match &call.verdict {
+                Verdict::Same => {}
+                Verdict::Skipped { why } => {
+                    let _ = writeln!(text, "  skipped: {why}");
+                }
+                Verdict::Different { differences } => describe(&mut text, differences, paint),
+                Verdict::Diverged { message, requests, differences, .. } => {
+                    let _ = writeln!(text, "  {}", paint.changed(&format!("diverged at {message}")));
+                    describe(&mut text, requests, paint);
+                    describe(&mut text, differences, paint);
+                }
+            }
+        }
+        text
+    }
+}
+
+/// Differences, each with its changes.
+fn describe(text: &mut String, differences: &[Difference], paint: Paint) {
+    for Difference { subject, changes } in differences {
+        let line = match changes.as_slice() {
+            [Change { path, before: None, after: Some(after) }] if path.is_empty() => {
+                paint.added(&format!("+ {subject}: {}", shown(after)))
+            }
+            [Change { path, before: Some(before), after: None }] if path.is_empty() => {
+                paint.removed(&format!("- {subject}: {}", shown(before)))
+            }
+            _ => paint.changed(&format!("~ {subject}")),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {line}");
+        if line.contains("~ ") {
+            changes.iter().for_each(|change| describe_change(text, change, paint));
+        }
+    }
+}
+
+fn describe_change(text: &mut String, Change { path, before, after }: &Change, paint: Paint) {
+    let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    let line = match (before, after) {
+        (Some(before), Some(after)) => {
+            format!("{path}{} -> {}", paint.removed(&shown(before)), paint.added(&shown(after)))
+        }
+        (Some(before), None) => paint.removed(&format!("- {path}{}", shown(before))),
+        (None, Some(after)) => paint.added(&format!("+ {path}{}", shown(after))),
+        (None, None) => return,
+    };
+    let _ = writeln!(text, "      {line}");
+}
+
+/// A value in one line of bounded length. Control characters would drive the reader's terminal; JSON escapes all but DEL
+/// and C1.
+fn shown(value: &Value) -> String {
+    let text: String = value.to_string().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    match text.char_indices().nth(VALUE) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+impl Paint {
+    fn wrap(self, code: &str, text: &str) -> String {
+        match self {
+            Paint::Plain => text.to_owned(),
+            Paint::Ansi => format!("\x1b[{code}m{text}\x1b[0m"),
+        }
+    }
+
+    fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    fn added(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    fn removed(self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+
+    fn changed(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::super::testing::recording;
+    use super::*;
+    use serde_json::json;
+
+    fn report() -> Report {
+        let mut report = Report {
+            provider: "p".into(),
+            version: "2.0".into(),
+            digest: "sha256:0123456789abcdef".into(),
+            recorded: Vec::new(),
+            total: 0,
+            same: 0,
+            calls: Vec::new(),
+        };
+        let change =
+            |path: &str, before: Value, after: Option<Value>| Change { path: path.into(), before: Some(before), after };
+        let different = Verdict::Different {
+            differences: vec![
+                Difference { subject: "status".into(), changes: vec![change("/a", json!(1), Some(json!("\u{9b}2J")))] },
+                Difference {
+                    subject: "operation x".into(),
+                    changes: vec![change("", json!({"does": "create"}), None)],
+                },
+            ],
+        };
+        report.add(&recording("a"), Verdict::Same);
+        report.add(&recording("b"), different.clone());
+        report.add(&recording("c"), different);
+        report.add(&recording("d"), Verdict::Skipped { why: "no".into() });
+        report
+    }
+
+    #[test]
+    fn people_read_each_difference_once() {
+        assert_eq!(
+            report().people(Paint::Plain),
+            "p sha256:aa -> sha256:0123456789ab (2.0)\n\
+             4 calls rehearsed: 1 the same, 2 different, 1 skipped\n\
+             \nMachine ns/m  infrastructure-machine.provision (2 times)  call c\n\
+             \x20 ~ status\n\
+             \x20     /a: 1 -> \"\u{fffd}2J\"\n\
+             \x20 - operation x: {\"does\":\"create\"}\n\
+             \nMachine ns/m  infrastructure-machine.provision  call d\n\
+             \x20 skipped: no\n"
+        );
+        assert!(report().people(Paint::Ansi).contains("\x1b[31m- operation x"));
+    }
+
+    #[test]
+    fn programs_read_the_same() {
+        let report = report();
+        assert_eq!((report.is_empty(), report.differing()), (false, 2));
+        let again: Report = serde_json::from_value(json!(report)).unwrap();
+        assert_eq!(again, report);
+    }
+}

@@ -1,0 +1,97 @@
+//! Recordings in files: JSON with a format version, private, written whole or not at all.
+
+use std::io::{Read, Write};
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use serde::{Deserialize, Serialize};
+
+use super::Recording;
+
+/// The version that is written; the only one that there is.
+const FORMAT: u32 = 1;
+/// Largest file that is read, bytes: base64 and JSON make a full tape at most six times as long.
+const FILE_BYTES: u64 = 128 << 20;
+
+#[derive(Serialize)]
+struct Written<'a> {
+    format: u32,
+    #[serde(flatten)]
+    recording: &'a Recording,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file cannot be read.
+    #[error("unable to read the recording")]
+    File(#[from] std::io::Error),
+    /// It is larger than any recording.
+    #[error("more than {FILE_BYTES} bytes: this is no recording")]
+    TooLarge,
+    /// It is no recording.
+    #[error("this is no recording")]
+    Json(#[from] serde_json::Error),
+    /// Another host wrote it.
+    #[error("the recording has format {found}; this host reads format {FORMAT}")]
+    Format {
+        /// Its format.
+        found: u32,
+    },
+}
+
+/// Writes a recording as `name`, mode 0600, over whatever has that name; returns its bytes.
+///
+/// # Errors
+/// Those of the file system; nothing is left behind then.
+pub fn write(dir: &Dir, name: &str, recording: &Recording) -> std::io::Result<u64> {
+    let text = to_json(recording)?;
+    let draft = format!(".{name}");
+    let result = (|| {
+        // One that a crash left may be there, with whatever mode.
+        if let Err(error) = dir.remove_file(&draft)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let mut file = dir.open_with(&draft, OpenOptions::new().write(true).create_new(true).mode(0o600))?;
+        file.write_all(&text)?;
+        dir.rename(&draft, dir, name)
+    })();
+    if result.is_err() {
+        // The first error is the one to tell.
+        let _ = dir.remove_file(&draft);
+    }
+    result.map(|()| text.len() as u64)
+}
+
+/// A recording as it stands in a file.
+///
+/// # Errors
+/// None that a recording of this host can cause.
+pub fn to_json(recording: &Recording) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(&Written { format: FORMAT, recording })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Reads a recording.
+///
+/// # Errors
+/// When it cannot be read, or is none that this host can read.
+pub fn read(file: impl Read) -> Result<Recording, ReadError> {
+    let mut text = Vec::new();
+    file.take(FILE_BYTES + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > FILE_BYTES {
+        return Err(ReadError::TooLarge);
+    }
+    let Version { format } = serde_json::from_slice(&text)?;
+    if format != FORMAT {
+        return Err(ReadError::Format { found: format });
+    }
+    Ok(serde_json::from_slice(&text)?)
+}

@@ -1,0 +1,262 @@
+//! A tape that answers: exactly, or as far as another component asks the same.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::request::{Class, Request};
+use super::tape::{Entry, Turn};
+use super::{Ended, Recording};
+use crate::call::Capabilities;
+use crate::failure::Stop;
+use crate::grants::Grants;
+
+/// How a recording is replayed.
+#[derive(Clone, Default)]
+pub enum Replay {
+    /// By the same component: it has to ask the same, in the same order, and all of it.
+    #[default]
+    Exact,
+    /// By another one, without any effect. Reads are answered as they were in whatever order they come, keys are made anew
+    /// when they were not recorded, and effects (`http`, changes of `etcd`) have to be the recorded ones, one after another.
+    Rehearse(Rehearsal),
+}
+
+/// What another component runs with.
+#[derive(Clone, Default)]
+pub struct Rehearsal {
+    /// What it may do; none is what the recorded one might.
+    pub grants: Option<Arc<Grants>>,
+    /// Its configuration, JSON text; none is the recorded one.
+    pub configuration: Option<String>,
+    /// Who answers the reads that are not recorded; none ends the call there.
+    pub live: Option<Capabilities>,
+}
+
+/// A replayed call.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// How it ended; none when it asked what the recording does not answer.
+    pub ended: Option<Ended>,
+    /// Where it left the recording.
+    pub divergence: Option<Divergence>,
+    /// Requests that it made.
+    pub requests: usize,
+}
+
+/// Where a replayed call left its recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Divergence {
+    /// The number of the request, from 1.
+    pub at: usize,
+    /// What was asked; none when the call ended without asking further.
+    pub asked: Option<Request>,
+    /// What the recording has there; none when it has nothing more.
+    pub recorded: Option<Request>,
+}
+
+impl std::fmt::Display for Divergence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Divergence { at, asked, recorded } = self;
+        match (asked, recorded) {
+            (Some(asked), Some(recorded)) if asked.line() == recorded.line() => {
+                write!(f, "request {at}: {} was asked with other arguments than recorded", asked.line())
+            }
+            (Some(asked), Some(recorded)) => {
+                write!(f, "request {at}: {} was asked; recorded is {}", asked.line(), recorded.line())
+            }
+            (Some(asked), None) => write!(f, "request {at}: {} was asked; it is not recorded", asked.line()),
+            (None, Some(recorded)) => {
+                write!(f, "request {at}: the call ended; recorded is {}", recorded.line())
+            }
+            (None, None) => write!(f, "request {at}: the recording is not clear"),
+        }
+    }
+}
+
+/// The tape while it answers.
+pub(crate) struct Player {
+    entries: Vec<Entry>,
+    used: Vec<bool>,
+    /// In exact order, the next entry.
+    next: usize,
+    exact: bool,
+    live: bool,
+    asked: usize,
+    /// The call waited for this when it ended.
+    unanswered: bool,
+    divergence: Option<Divergence>,
+}
+
+impl Player {
+    pub(crate) fn new(entries: Vec<Entry>, how: &Replay) -> Self {
+        let (exact, live) = match how {
+            Replay::Exact => (true, false),
+            Replay::Rehearse(rehearsal) => (false, rehearsal.live.is_some()),
+        };
+        let used = vec![false; entries.len()];
+        Player { entries, used, next: 0, exact, live, asked: 0, unanswered: false, divergence: None }
+    }
+
+    /// What the guest gets for a request. An error ends the call.
+    pub(crate) fn turn(&mut self, request: Request) -> wasmtime::Result<Turn> {
+        self.asked += 1;
+        let found = if self.exact { self.next_exactly(&request) } else { self.find(&request) };
+        let Some(at) = found else {
+            let alone = match request.class() {
+                Class::Effect => false,
+                Class::Make => !self.exact,
+                Class::Read => self.live,
+            };
+            if alone {
+                return Ok(Turn::Ask);
+            }
+            let recorded = if self.exact { self.entries.get(self.next) } else { self.next_of(request.class()) };
+            self.divergence = Some(Divergence {
+                at: self.asked,
+                recorded: recorded.map(|e| e.request.clone()),
+                asked: Some(request),
+            });
+            return Err(Stop::Diverged.into());
+        };
+        self.used[at] = true;
+        match &self.entries[at].answer {
+            Some(answered) => Ok(Turn::Take(answered.clone())),
+            None => {
+                self.unanswered = true;
+                Err(Stop::Diverged.into())
+            }
+        }
+    }
+
+    fn next_exactly(&mut self, request: &Request) -> Option<usize> {
+        let at = self.next;
+        let same = self.entries.get(at).is_some_and(|entry| entry.request == *request);
+        self.next += usize::from(same);
+        same.then_some(at)
+    }
+
+    fn find(&self, request: &Request) -> Option<usize> {
+        if request.class() == Class::Effect {
+            let next = (0..self.entries.len()).find(|at| self.is_open(*at, Class::Effect))?;
+            return self.entries[next].request.same_effect(request).then_some(next);
+        }
+        let mut same = (0..self.entries.len()).filter(|at| self.entries[*at].request == *request);
+        let first = same.clone().find(|at| !self.used[*at]);
+        // What was read again reads as it did last.
+        first.or_else(|| same.next_back())
+    }
+
+    fn is_open(&self, at: usize, class: Class) -> bool {
+        !self.used[at] && self.entries[at].request.class() == class
+    }
+
+    fn next_of(&self, class: Class) -> Option<&Entry> {
+        let at = (0..self.entries.len()).find(|at| class == Class::Effect && self.is_open(*at, class))?;
+        self.entries.get(at)
+    }
+
+    /// The end of the call: `ended` is what came out of it, and `recording` what had to.
+    pub(crate) fn finish(mut self, ended: Ended, recording: &Recording) -> Replayed {
+        let requests = self.asked;
+        if self.unanswered {
+            // It waits for the same as then; so it ends as then.
+            return Replayed { ended: Some(recording.ended.clone()), divergence: None, requests };
+        }
+        if let Some(divergence) = self.divergence.take() {
+            return Replayed { ended: None, divergence: Some(divergence), requests };
+        }
+        let left = match self.exact {
+            true => self.entries.get(self.next),
+            false => self.next_of(Class::Effect),
+        };
+        let divergence =
+            left.map(|entry| Divergence { at: self.asked + 1, asked: None, recorded: Some(entry.request.clone()) });
+        Replayed { ended: Some(ended), divergence, requests }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use crate::outcome::ObjectRef;
+    use crate::record::{Answered, Exchange, Given};
+
+    fn get(name: &str) -> Request {
+        let target = ObjectRef { api_version: "v1".into(), kind: "A".into(), namespace: None, name: name.into() };
+        Request::LookupGet(target)
+    }
+
+    fn post(body: &str) -> Request {
+        Request::HttpSend(Exchange {
+            method: "POST".into(),
+            url: "http://x.endpoint/".into(),
+            headers: Vec::new(),
+            body: body.to_owned().into(),
+            trust: None,
+            deadline_ms: Some(1),
+        })
+    }
+
+    fn entry(request: Request, text: &str) -> Entry {
+        Entry { request, answer: Some(Answered::Given(Given::Text(text.into()))) }
+    }
+
+    fn rehearse() -> Replay {
+        Replay::Rehearse(Rehearsal::default())
+    }
+
+    /// What each request gets: its text, `ask`, or `stop`.
+    fn play(how: &Replay, requests: &[Request]) -> Vec<String> {
+        let tape = vec![
+            entry(get("a"), "1"),
+            entry(post("x"), "2"),
+            entry(get("a"), "3"),
+            entry(post("y"), "4"),
+            Entry { request: get("hangs"), answer: None },
+        ];
+        let mut player = Player::new(tape, how);
+        let text = |turn: wasmtime::Result<Turn>| match turn {
+            Ok(Turn::Take(Answered::Given(Given::Text(text)))) => text,
+            Ok(Turn::Take(other)) => format!("{other:?}"),
+            Ok(Turn::Ask) => "ask".to_owned(),
+            Err(_) => "stop".to_owned(),
+        };
+        requests.iter().map(|request| text(player.turn(request.clone()))).collect()
+    }
+
+    #[test]
+    fn what_a_tape_answers() {
+        let later = Request::HttpSend(Exchange { deadline_ms: None, ..post("x").http().unwrap().clone() });
+        let key = Request::NewSigningKey { algorithm: crate::record::Algorithm::Ed25519 };
+        let live = Replay::Rehearse(Rehearsal { live: Some(Capabilities::none()), ..Rehearsal::default() });
+        let rows: [(&str, Replay, Vec<Request>, &[&str]); 10] = [
+            ("exactly the recorded order", Replay::Exact, vec![get("a"), post("x"), get("a")], &["1", "2", "3"]),
+            ("exactly, another order", Replay::Exact, vec![post("x")], &["stop"]),
+            ("exactly, another deadline", Replay::Exact, vec![get("a"), later.clone()], &["1", "stop"]),
+            ("another component: reads in any order", rehearse(), vec![post("x"), get("a")], &["2", "1"]),
+            ("another component: a read again", rehearse(), vec![get("a"), get("a"), get("a")], &["1", "3", "3"]),
+            ("another component: another deadline", rehearse(), vec![later], &["2"]),
+            ("another component: effects in another order", rehearse(), vec![post("y")], &["stop"]),
+            ("another component: a new read", rehearse(), vec![get("b")], &["stop"]),
+            ("another component: a new read, live", live, vec![get("b"), post("z")], &["ask", "stop"]),
+            ("another component: a new key", rehearse(), vec![key], &["ask"]),
+        ];
+        for (name, how, requests, expected) in rows {
+            assert_eq!(play(&how, &requests), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_divergence_names_both_requests() {
+        let mut player = Player::new(vec![entry(post("x"), "1")], &rehearse());
+        assert!(player.turn(post("y")).is_err());
+        let divergence = player.divergence.unwrap();
+        assert_eq!(
+            divergence.to_string(),
+            "request 1: http.send POST http://x.endpoint/ was asked with other arguments than recorded"
+        );
+    }
+}
