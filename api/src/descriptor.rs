@@ -83,6 +83,9 @@ pub struct KindDescriptor {
     /// `secrets.bootstrap-data` opens: `spec.userDataRef.name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_data: Option<String>,
+    /// Whether the export `admission` is asked about its objects before they are stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub admission: bool,
     /// The CustomResourceDefinition, whole. The host adds the contract labels.
     pub crd: Value,
 }

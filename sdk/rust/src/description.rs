@@ -48,6 +48,7 @@ impl Kind {
             may_wait: Vec::new(),
             exclusive_by: ExclusiveBy::Object,
             bootstrap_data: None,
+            admission: false,
             crd,
         })
     }
@@ -93,6 +94,13 @@ impl Kind {
     #[must_use]
     pub fn bootstrap_data(mut self, path: &str) -> Kind {
         self.0.bootstrap_data = Some(path.to_owned());
+        self
+    }
+
+    /// Asks [`Admission`](crate::Admission) about objects of this kind before they are stored.
+    #[must_use]
+    pub fn admission(mut self) -> Kind {
+        self.0.admission = true;
         self
     }
 }

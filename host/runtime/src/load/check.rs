@@ -7,8 +7,15 @@ use serde_json::Value;
 
 use crate::grants::Origin;
 
+/// Which pure functions a component exports.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pure {
+    pub(crate) conversion: bool,
+    pub(crate) admission: bool,
+}
+
 /// Everything that is wrong, in words for the provider's author.
-pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], converts: bool) -> Vec<String> {
+pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], pure: Pure) -> Vec<String> {
     let mut problems = Vec::new();
     if !dns_label(&descriptor.name) {
         problems.push(format!("name {:?} is no DNS label", descriptor.name));
@@ -25,8 +32,14 @@ pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], converts: boo
         if !seen.insert(name.clone()) {
             problems.push(format!("kind {name} is served twice"));
         }
-        let found = kind_problems(kind, exported).into_iter().chain(conversion_problem(kind, converts));
-        problems.extend(found.map(|problem| format!("kind {name}: {problem}")));
+        let found = kind_problems(kind, exported).into_iter().chain(conversion_problem(kind, pure.conversion));
+        let unasked = (kind.admission && !pure.admission)
+            .then(|| "it says admission, and the component does not export admission".to_owned());
+        problems.extend(found.chain(unasked).map(|problem| format!("kind {name}: {problem}")));
+    }
+    if pure.admission && !descriptor.kinds.iter().any(|kind| kind.admission) {
+        // Its author believes that it is asked.
+        problems.push("it exports admission, and none of its kinds says so; set `admission` of a kind".to_owned());
     }
     problems.extend(wants_problems(&descriptor.wants));
     problems
@@ -200,7 +213,7 @@ mod tests {
         document["kinds"][0]["finalizers"] =
             json!(["infrastructure.example.org/machine", "examplemachine.infrastructure.example.org"]);
         change(&mut document);
-        problems(&serde_json::from_value(document).unwrap(), &[Role::InfrastructureMachine], false)
+        problems(&serde_json::from_value(document).unwrap(), &[Role::InfrastructureMachine], Pure::default())
     }
 
     #[test]
@@ -211,7 +224,8 @@ mod tests {
     #[test]
     fn each_defect_is_named() {
         type Change = fn(&mut Value);
-        let rows: [(&str, Change); 17] = [
+        let rows: [(&str, Change); 18] = [
+            ("does not export admission", |d| d["kinds"][0]["admission"] = json!(true)),
             ("does not export conversion", |d| {
                 let mut older = d["kinds"][0]["crd"]["spec"]["versions"][0].clone();
                 older["name"] = json!("v1beta1");
@@ -244,6 +258,19 @@ mod tests {
             let problems = found(change);
             assert!(problems.iter().any(|problem| problem.contains(expected)), "{expected}: {problems:?}");
         }
+    }
+
+    #[test]
+    fn admission_that_nobody_is_asked_for_is_a_mistake() {
+        let roles = [Role::InfrastructureMachine];
+        let of = |document: Value| {
+            let pure = Pure { admission: true, ..Pure::default() };
+            problems(&serde_json::from_value(document).unwrap(), &roles, pure)
+        };
+        assert_eq!(of(good()), ["it exports admission, and none of its kinds says so; set `admission` of a kind"]);
+        let mut asked = good();
+        asked["kinds"][0]["admission"] = json!(true);
+        assert_eq!(of(asked), Vec::<String>::new());
     }
 
     #[test]
