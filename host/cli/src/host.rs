@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bundle;
 
+pub mod extra;
 mod install;
 
 /// How long providers may take until they serve.

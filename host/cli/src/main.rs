@@ -1,5 +1,6 @@
 //! The `capwasm` binary: arguments and wiring, nothing else.
 
+mod admission;
 mod apiserver;
 mod bundle;
 mod conversion;

@@ -1,4 +1,6 @@
-//! `capwasm provider`: what a component is, and what runs.
+//! `capwasm provider`: a new one, what a component is, and what runs.
+
+mod new;
 
 use std::path::PathBuf;
 
@@ -18,6 +20,8 @@ use crate::output::Output;
 /// Subcommands of `capwasm provider`.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Start a project that builds, passes its tests and runs in `capwasm quickstart`.
+    New(new::Options),
     /// Roles, contract version, kinds, wanted capabilities and size of a component.
     Inspect(Inspect),
     /// The providers of a running host.
@@ -45,6 +49,7 @@ pub struct List {
 /// Runs a subcommand.
 pub async fn run(command: Command) -> Result<()> {
     match command {
+        Command::New(options) => new::run(&options),
         Command::Inspect(options) => inspect(options).await,
         Command::List(options) => list(options).await,
     }

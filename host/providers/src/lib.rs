@@ -9,6 +9,7 @@
 //! The guest sees the object, its facts and what it was granted; the host keeps owner, pause, finalizer, readiness and
 //! the shape of the Cluster API contract. Core does not know that any of this exists.
 
+mod admission;
 mod conversion;
 mod crd;
 mod etcd;
@@ -23,6 +24,7 @@ mod schema;
 pub mod wasm_provider;
 mod write_back;
 
+pub use admission::{Admissions, AdmittedKind, NotAdmitted};
 pub use conversion::{Conversions, NotConverted};
 pub use crd::{PROVIDER as PROVIDER_LABEL, Serving, of_provider as crds, served, widened};
 pub use loader::{Loader, ProviderFiles};
