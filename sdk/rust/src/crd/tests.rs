@@ -28,6 +28,7 @@ enum Size {
     /// Fits anywhere.
     #[default]
     Small,
+    /// Needs room.
     Large,
 }
 
