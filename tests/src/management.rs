@@ -248,12 +248,14 @@ fn compiled() -> PathBuf {
     binary::target().join("tests-aot")
 }
 
-fn give_compiled(to: &Path) {
+/// Gives a host's folder of compiled components what earlier test processes compiled.
+pub fn give_compiled(to: &Path) {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(to).expect("a folder");
     copy_compiled(&compiled(), to);
 }
 
-fn keep_compiled(from: &Path) {
+/// Keeps what a host has compiled for later test processes.
+pub fn keep_compiled(from: &Path) {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(compiled()).expect("a folder");
     copy_compiled(from, &compiled());
 }

@@ -41,6 +41,10 @@ pub struct Options {
 pub enum Role {
     /// Clusters and machines of a cloud.
     Infrastructure,
+    /// What machines run to become nodes.
+    Bootstrap,
+    /// The machines, or whatever else, that run a cluster's API servers.
+    ControlPlane,
     /// Kinds of your own.
     Controller,
 }
@@ -63,6 +67,13 @@ const INFRASTRUCTURE: &[File] = files!("infrastructure":
     "src/lib.rs", "src/kinds.rs", "src/servers.rs", "src/tests.rs", "crds/{{lower}}clusters.json",
     "crds/{{lower}}machines.json", "crds/{{lower}}machinetemplates.json", "provider.yaml", "sample.yaml",
 );
+const BOOTSTRAP: &[File] = files!("bootstrap":
+    "src/lib.rs", "src/kinds.rs", "src/tests.rs", "crds/{{lower}}configs.json", "crds/{{lower}}configtemplates.json",
+    "provider.yaml", "sample.yaml",
+);
+const CONTROL_PLANE: &[File] = files!("control-plane":
+    "src/lib.rs", "src/kinds.rs", "src/tests.rs", "crds/{{lower}}controlplanes.json", "provider.yaml", "sample.yaml",
+);
 const CONTROLLER: &[File] = files!("controller":
     "src/lib.rs", "src/kinds.rs", "src/tests.rs", "crds/{{plural}}.json", "provider.yaml", "sample.yaml",
 );
@@ -71,6 +82,8 @@ impl Role {
     fn files(self) -> &'static [File] {
         match self {
             Role::Infrastructure => INFRASTRUCTURE,
+            Role::Bootstrap => BOOTSTRAP,
+            Role::ControlPlane => CONTROL_PLANE,
             Role::Controller => CONTROLLER,
         }
     }
@@ -79,6 +92,8 @@ impl Role {
     fn about(self) -> &'static str {
         match self {
             Role::Infrastructure => include_str!("new/infrastructure/about.md"),
+            Role::Bootstrap => include_str!("new/bootstrap/about.md"),
+            Role::ControlPlane => include_str!("new/control-plane/about.md"),
             Role::Controller => include_str!("new/controller/about.md"),
         }
     }
