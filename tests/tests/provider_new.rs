@@ -11,10 +11,10 @@ use capwasm_tests::management::{give_compiled, keep_compiled};
 use serde_json::Value;
 
 /// Runs cargo in a project, without a network, into a folder where the dependencies are built already, or will be once for all.
-fn cargo(project: &Path, target: &str, arguments: &[&str]) {
+fn cargo(project: &Path, arguments: &[&str]) {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(project).args(arguments).env("CARGO_NET_OFFLINE", "true");
-    cargo.env("CARGO_TARGET_DIR", binary::target().join(target));
+    cargo.env("CARGO_TARGET_DIR", binary::target().join("plugins-build"));
     for name in ["CARGO_BUILD_TARGET", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
         cargo.env_remove(name);
     }
@@ -40,8 +40,8 @@ fn new_project_runs(role: &str, name: &str, ready: &[&str]) {
     let directory = project.to_str().unwrap();
     let said = binary::output(&["provider", "new", name, "--role", role, "--directory", directory]);
     assert!(said.contains("cargo build --profile plugin"), "{said}");
-    cargo(&project, "projects", &["test", "--quiet"]);
-    cargo(&project, "plugins-build", &["build", "--quiet", "--profile", "plugin", "--target", "wasm32-wasip2"]);
+    cargo(&project, &["test", "--quiet"]);
+    cargo(&project, &["build", "--quiet", "--profile", "plugin", "--target", "wasm32-wasip2"]);
     let component = binary::target().join(format!("plugins-build/wasm32-wasip2/plugin/{}.wasm", name.replace('-', "_")));
     let inspected = binary::output(&["provider", "inspect", component.to_str().unwrap(), "-o", "json"]);
     let inspected: Value = serde_json::from_str(&inspected).unwrap();

@@ -13,6 +13,9 @@ pub enum NotStructural {
     /// Two variants of an enum give one field different types.
     #[error("variants of an enum disagree about the field {0:?}")]
     Ambiguous(String),
+    /// A type that contains itself.
+    #[error("a type that contains itself has no end in a CRD; use serde_json::Value where it begins again")]
+    Recursive,
 }
 
 /// Preserves what it does not know: any JSON value.
@@ -24,7 +27,10 @@ pub fn rewrite(schema: &mut Value) -> Result<(), NotStructural> {
         *schema = json!({});
     }
     let Some(fields) = schema.as_object_mut() else { return Ok(()) };
-    for name in ["title", "$schema", "examples", "example"] {
+    if fields.contains_key("$ref") {
+        return Err(NotStructural::Recursive);
+    }
+    for name in ["title", "$schema", "examples", "example", "definitions", "$defs", "components"] {
         fields.remove(name);
     }
     if fields.get("default").is_some_and(is_zero) {
@@ -90,6 +96,12 @@ fn choose(fields: &mut Map<String, Value>, variants: Vec<Value>) -> Result<(), N
             variants.iter().flat_map(|variant| variant["enum"].as_array().into_iter().flatten()).cloned().collect();
         fields.insert("type".to_owned(), "string".into());
         fields.insert("enum".to_owned(), names.into());
+        return Ok(());
+    }
+    let mut types: Vec<&str> = variants.iter().filter_map(|variant| variant["type"].as_str()).collect();
+    types.sort_unstable();
+    if types == ["integer", "string"] && variants.len() == 2 {
+        fields.insert("x-kubernetes-int-or-string".to_owned(), true.into());
         return Ok(());
     }
     let mut properties = Map::new();
@@ -169,8 +181,13 @@ fn numbers(fields: &mut Map<String, Value>) {
     fields.insert("format".to_owned(), format.into());
 }
 
-/// A map of any values keeps what it does not know; a struct's unknown fields are the API server's to drop.
+/// A map of any values keeps what it does not know; a struct's unknown fields are the API server's to drop, unless it has a map
+/// for them.
 fn additional(fields: &mut Map<String, Value>) -> Result<(), NotStructural> {
+    let declares = fields.get("properties").and_then(Value::as_object).is_some_and(|declared| !declared.is_empty());
+    if declares && fields.get("additionalProperties").is_some_and(Value::is_object) {
+        fields.insert("additionalProperties".to_owned(), true.into());
+    }
     match fields.get_mut("additionalProperties") {
         Some(Value::Bool(true)) => {
             fields.remove("additionalProperties");

@@ -21,6 +21,29 @@ struct Spec {
     anything: Value,
     source: Option<Source>,
     disk: Option<Disk>,
+    listen: Option<IntOrString>,
+    open: Open,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum IntOrString {
+    Int(u16),
+    String(String),
+}
+
+/// With room for what nobody foresaw.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+struct Open {
+    #[serde(default)]
+    known: String,
+    #[serde(flatten)]
+    unknown: BTreeMap<String, Value>,
+}
+
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+struct Tree {
+    branches: Vec<Tree>,
 }
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
@@ -72,6 +95,10 @@ fn types_become_structural_schemas() {
     assert_eq!(spec["zones"], json!({"type": "array", "items": zone}), "the API server drops unknown fields by itself");
     assert_eq!(spec["tags"], json!({"type": "object", "additionalProperties": {"type": "string"}}));
     assert_eq!(spec["anything"], json!({"x-kubernetes-preserve-unknown-fields": true}));
+    assert_eq!(spec["listen"], json!({"x-kubernetes-int-or-string": true, "nullable": true}));
+    assert_eq!(spec["open"]["properties"], json!({"known": {"type": "string"}}));
+    assert_eq!(spec["open"]["x-kubernetes-preserve-unknown-fields"], true);
+    assert!(spec["open"].get("additionalProperties").is_none());
 }
 
 #[test]
@@ -90,6 +117,8 @@ fn an_enum_with_fields_declares_them_together_and_says_which_belong_together() {
 fn what_a_crd_cannot_say_is_refused() {
     let mixed = json!({"oneOf": [{"type": "string", "enum": ["none"]}, {"type": "object", "properties": {"a": {}}}]});
     assert_eq!(structural::rewrite(&mut mixed.clone()), Err(NotStructural::MixedEnum));
+    let tree = std::panic::catch_unwind(|| machine().version::<Tree>("v1"));
+    assert!(tree.is_err(), "a tree has no end");
     let variant = |of_type: &str| json!({"type": "object", "properties": {"a": {"type": of_type}}});
     let ambiguous = json!({"oneOf": [variant("string"), variant("integer")]});
     assert_eq!(structural::rewrite(&mut ambiguous.clone()), Err(NotStructural::Ambiguous("a".to_owned())));
