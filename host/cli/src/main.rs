@@ -26,6 +26,7 @@ mod sim;
 mod testing;
 mod tree;
 mod up;
+mod webhook;
 
 use std::process::ExitCode;
 

@@ -152,12 +152,13 @@ impl Admissions {
         let answer = component.default_object(object.to_string(), old.map(Value::to_string)).await;
         let text = answer.map_err(|error| refused(&provider, error))?;
         let failed = |why: String| NotAdmitted::Failed(format!("provider {provider:?}: admission.default: {why}"));
-        let changed: Value =
+        let mut changed: Value =
             serde_json::from_str(&text).map_err(|error| failed(format!("its answer is not JSON: {error}")))?;
         let same = |field: &str| changed.get(field) == object.get(field);
         if !same("apiVersion") || !same("kind") {
             return Err(failed("it answered another version or kind".to_owned()));
         }
+        keep(&object, &mut changed);
         Ok(changed)
     }
 
@@ -187,6 +188,26 @@ impl Admissions {
                 kind.provider, kind.kind
             ))),
         }
+    }
+}
+
+/// Identity, ownership and status are not the provider's to default.
+fn keep(object: &Value, changed: &mut Value) {
+    let mut metadata = object.get("metadata").cloned().unwrap_or_default();
+    if let Some(kept) = metadata.as_object_mut() {
+        for field in ["labels", "annotations"] {
+            match changed.pointer(&format!("/metadata/{field}")).filter(|value| !value.is_null()) {
+                Some(value) => kept.insert(field.to_owned(), value.clone()),
+                None => kept.remove(field),
+            };
+        }
+    }
+    if let Some(root) = changed.as_object_mut() {
+        root.insert("metadata".to_owned(), metadata);
+        match object.get("status") {
+            Some(status) => root.insert("status".to_owned(), status.clone()),
+            None => root.remove("status"),
+        };
     }
 }
 

@@ -41,6 +41,7 @@ pub struct Conversions {
     /// `apiVersion` in which an object of a kind is referred to by those who speak v1beta1.
     references: RwLock<HashMap<(String, String), String>>,
     jobs: UnboundedSender<Job>,
+    client_config: RwLock<Option<Arc<Value>>>,
     /// The other question that an API server has for the same components.
     admissions: Admissions,
 }
@@ -79,6 +80,7 @@ impl Conversions {
             kinds: RwLock::default(),
             references: RwLock::default(),
             jobs,
+            client_config: RwLock::default(),
             admissions: Admissions::default(),
         }))
     }
@@ -118,6 +120,16 @@ impl Conversions {
     pub fn leave(&self, provider: &str) {
         self.kinds.write().retain(|_, converter| converter.provider != provider);
         self.admissions.leave(provider);
+    }
+
+    /// The API server reaches these converters by this `clientConfig` of a CRD's webhook, rather than in-process.
+    pub fn reached_by(&self, client_config: Value) {
+        *self.client_config.write() = Some(Arc::new(client_config));
+    }
+
+    /// See [`Conversions::reached_by`].
+    pub fn client_config(&self) -> Option<Arc<Value>> {
+        self.client_config.read().clone()
     }
 
     /// Who admits the objects of which kind: what is added here is added there.

@@ -109,7 +109,12 @@ impl Loader {
             return Ok(Progress::Refused(Refusal { reason: "MissingGrants", message, missing }));
         }
         let crds = pass.view.kind_at("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
-        let serving = if self.conversions.is_some() { Serving::All } else { Serving::Stored };
+        let client_config = self.conversions.as_ref().and_then(|conversions| conversions.client_config());
+        let serving = match (&client_config, &self.conversions) {
+            (Some(config), _) => Serving::Webhook(config),
+            (None, Some(_)) => Serving::All,
+            (None, None) => Serving::Stored,
+        };
         let (mut operations, mut installed, mut waits) = (Vec::new(), Vec::new(), false);
         for wanted in crd::of_provider(descriptor, serving) {
             let crd_name = json::name(&wanted).to_owned();
