@@ -33,26 +33,32 @@ pub async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
 /// returns when nothing is left.
 pub async fn delete(client: &kube::Client, manifests: &str) -> Result<()> {
     let documents = documents(manifests)?;
-    let (cluster, rest): (Vec<&Value>, Vec<&Value>) =
+    let (clusters, rest): (Vec<&Value>, Vec<&Value>) =
         documents.iter().partition(|document| json::kind(document) == "Cluster");
-    for document in cluster.into_iter().chain(rest) {
-        let api = api_of(client, document)?;
-        let name = json::name(document);
-        match api.delete(name, &DeleteParams::default()).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 404 => continue,
-            Err(error) => {
-                return Err(error).with_context(|| format!("unable to delete {} {name}", json::kind(document)));
+    // The rest may wait for each other.
+    for together in [clusters, rest] {
+        for document in &together {
+            let name = json::name(document);
+            match api_of(client, document)?.delete(name, &DeleteParams::default()).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("unable to delete {} {name}", json::kind(document)));
+                }
             }
         }
-        while api
-            .get_opt(name)
-            .await
-            .with_context(|| format!("unable to read {} {name}", json::kind(document)))?
-            .is_some()
-        {
-            tokio::time::sleep(GLANCE).await;
+        for document in &together {
+            gone(&api_of(client, document)?, document).await?;
         }
+    }
+    Ok(())
+}
+
+async fn gone(api: &Api<DynamicObject>, document: &Value) -> Result<()> {
+    let name = json::name(document);
+    let unable = || format!("unable to read {} {name}", json::kind(document));
+    while api.get_opt(name).await.with_context(unable)?.is_some() {
+        tokio::time::sleep(GLANCE).await;
     }
     Ok(())
 }

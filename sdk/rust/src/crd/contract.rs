@@ -28,7 +28,8 @@ pub fn template(spec: &Value) -> Value {
     json!({"type": "object", "required": ["template"], "properties": {"template": template}})
 }
 
-/// The author's `status` and what the contract keeps there; none for templates.
+/// The author's `status` and what the contract keeps there; none for templates. No field of it is required: the host writes its own
+/// before the author has anything to say.
 pub fn status(role: Role, own: Option<&Value>) -> Option<Value> {
     if role == Role::Template && own.is_none() {
         return None;
@@ -58,7 +59,11 @@ pub fn status(role: Role, own: Option<&Value>) -> Option<Value> {
         properties["observedGeneration"] = json!({"type": "integer", "format": "int64"});
     }
     let host = json!({"type": "object", "properties": properties});
-    Some(own.map_or_else(|| host.clone(), |own| overlaid(host.clone(), own)))
+    let mut status = own.map_or_else(|| host.clone(), |own| overlaid(host.clone(), own));
+    if let Some(fields) = status.as_object_mut() {
+        fields.remove("required");
+    }
+    Some(status)
 }
 
 /// The status, and for control planes the scale.

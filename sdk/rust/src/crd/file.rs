@@ -15,17 +15,27 @@ const UPDATE: &str = "UPDATE_CRDS";
 /// When a file is not as the types say, or cannot be written; it is meant for a test.
 #[allow(clippy::panic, reason = "it is an assertion")]
 pub fn check(folder: impl AsRef<Path>, kinds: &[CustomResource]) {
+    let update = std::env::var_os(UPDATE).is_some();
     for kind in kinds {
-        let path = folder.as_ref().join(format!("{}.json", kind.resource()));
-        let wanted = format!("{:#}\n", kind.build());
-        if std::env::var_os(UPDATE).is_some() {
-            let written = fs::create_dir_all(folder.as_ref()).and_then(|()| fs::write(&path, &wanted));
-            written.unwrap_or_else(|error| panic!("unable to write {}: {error}", path.display()));
-        } else if fs::read_to_string(&path).ok().as_ref() != Some(&wanted) {
-            panic!(
-                "{} is not what the types say: run `{UPDATE}=1 cargo test`, and look at the difference",
-                path.display()
-            );
+        if let Err(problem) = file(folder.as_ref(), kind, update) {
+            panic!("{problem}");
+        }
+    }
+}
+
+/// Writes or compares the file of one kind.
+pub(super) fn file(folder: &Path, kind: &CustomResource, update: bool) -> Result<(), String> {
+    let path = folder.join(format!("{}.json", kind.resource()));
+    let wanted = format!("{:#}\n", kind.build());
+    if update {
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, &wanted));
+        return written.map_err(|error| format!("unable to write {}: {error}", path.display()));
+    }
+    match fs::read_to_string(&path) {
+        Ok(found) if found == wanted => Ok(()),
+        _ => {
+            let path = path.display();
+            Err(format!("{path} is not what the types say: run `{UPDATE}=1 cargo test`, and look at the difference"))
         }
     }
 }
