@@ -104,6 +104,10 @@ pub struct Wants {
     pub writes: Vec<KindPattern>,
     /// Kinds of the workload cluster that it reads.
     pub workload_reads: Vec<KindPattern>,
+    /// Those of `workload_reads` whose changes wake: the host watches all objects of the kind in each workload cluster where one
+    /// is read. Nodes wake anyway.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workload_watches: Vec<KindPattern>,
     /// Kinds of the workload cluster that it creates, patches or deletes.
     pub workload_writes: Vec<KindPattern>,
     /// Secrets of the object's namespace, by name; `*` matches any part: `*-ca`. The bootstrap data needs none.

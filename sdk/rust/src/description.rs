@@ -159,6 +159,14 @@ impl Description {
         self
     }
 
+    /// Reads a kind of the workload cluster and is woken when what it read changes: the host watches all objects of the kind
+    /// there, which costs memory. Nodes wake anyway; Secrets cannot.
+    #[must_use]
+    pub fn workload_watches(mut self, group: &str, kind: &str) -> Description {
+        self.0.wants.workload_watches.push(pattern(group, kind));
+        self.workload_reads(group, kind)
+    }
+
     /// Creates, patches or deletes a kind of the workload cluster.
     #[must_use]
     pub fn workload_writes(mut self, group: &str, kind: &str) -> Description {

@@ -139,6 +139,18 @@ fn wants_problems(wants: &Wants) -> Vec<String> {
     let mut problems = Vec::new();
     let endpoints = wants.endpoints.iter().filter(|name| !dns_label(name));
     problems.extend(endpoints.map(|name| format!("wanted endpoint {name:?} is no DNS label")));
+    for watched in &wants.workload_watches {
+        let name = format!("{}.{}", watched.kind, watched.group);
+        // Their objects are never kept whole in memory.
+        let kept =
+            !watched.matches("", "Secret") && !watched.matches("apiextensions.k8s.io", "CustomResourceDefinition");
+        if watched.kind == "*" || !kept {
+            problems
+                .push(format!("workloadWatches: {name} cannot be watched; name a kind that is neither Secret nor CRD"));
+        } else if !wants.workload_reads.contains(watched) {
+            problems.push(format!("workloadWatches: {name} is not among workloadReads"));
+        }
+    }
     let origins = wants.origins.iter().filter_map(|origin| origin.parse::<Origin>().err());
     problems.extend(origins.map(|error| format!("wanted {error}")));
     let kinds = [&wants.reads, &wants.writes, &wants.workload_reads, &wants.workload_writes].into_iter().flatten();
@@ -224,7 +236,14 @@ mod tests {
     #[test]
     fn each_defect_is_named() {
         type Change = fn(&mut Value);
-        let rows: [(&str, Change); 18] = [
+        let rows: [(&str, Change); 20] = [
+            ("Pod. is not among workloadReads", |d| {
+                d["wants"] = json!({"workloadWatches": [{"group": "", "kind": "Pod"}]});
+            }),
+            ("Secret. cannot be watched", |d| {
+                let secret = json!([{"group": "", "kind": "Secret"}]);
+                d["wants"] = json!({"workloadReads": secret, "workloadWatches": secret});
+            }),
             ("does not export admission", |d| d["kinds"][0]["admission"] = json!(true)),
             ("does not export conversion", |d| {
                 let mut older = d["kinds"][0]["crd"]["spec"]["versions"][0].clone();

@@ -28,7 +28,7 @@ impl Provider {
             guest.load(&mut *store, &instance)?.call_convert(&mut *store, &objects, to).await
         };
         let bytes = |texts: &Vec<String>| texts.iter().map(String::len).sum();
-        let converted = self.pure.ask(CONVERT, work, bytes).await?;
+        let converted = self.pure.ask(CONVERT, &self.guest.shared.conversions, work, bytes).await?;
         if converted.len() != objects.len() {
             let problem = format!("it answered {} objects for {}", converted.len(), objects.len());
             return Err(PureError::Contract { function: CONVERT, problem });

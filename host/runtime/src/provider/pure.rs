@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
@@ -47,14 +48,15 @@ impl Guest {
         Guest { limits: self.limits.for_pure(), ..self.clone() }
     }
 
-    /// Runs one in an instance of its own. `bytes` measures its answer.
+    /// Runs one in an instance of its own, once there is a place. `bytes` measures its answer.
     pub(super) async fn ask<T>(
         self: &Arc<Self>,
         function: &'static str,
+        places: &Arc<Semaphore>,
         work: impl AsyncFnOnce(&Exports, &mut Store<State>, Instance) -> wasmtime::Result<Result<T, types::Problem>>,
         bytes: impl FnOnce(&T) -> usize,
     ) -> Result<T, PureError> {
-        let run = contained(self.run_pure(function, work, bytes)).await;
+        let run = contained(self.run_pure(function, places, work, bytes)).await;
         let (answer, acted) = run
             .map_err(|message| self.error(function, Failure::Panic { message }))?
             .map_err(|failure| self.error(function, failure))?;
@@ -69,11 +71,12 @@ impl Guest {
     async fn run_pure<T>(
         &self,
         function: &'static str,
+        places: &Arc<Semaphore>,
         work: impl AsyncFnOnce(&Exports, &mut Store<State>, Instance) -> wasmtime::Result<Result<T, types::Problem>>,
         bytes: impl FnOnce(&T) -> usize,
     ) -> Result<(Result<T, Problem>, bool), Failure> {
         let waited = self.limits.wall_time();
-        let permit = tokio::time::timeout(waited, self.shared.pure.clone().acquire_owned()).await;
+        let permit = tokio::time::timeout(waited, places.clone().acquire_owned()).await;
         let Ok(Ok(_permit)) = permit else { return Err(Failure::Busy { waited }) };
         let call = Call {
             // Not used: pure functions belong to no role.
