@@ -66,6 +66,8 @@ struct Inspected {
     kinds: Vec<Value>,
     /// Whether it converts between the API versions of its kinds.
     converts: bool,
+    /// Kinds whose objects it defaults and validates before they are stored.
+    admits: Vec<String>,
     wants: Wants,
 }
 
@@ -89,6 +91,7 @@ async fn inspect(options: Inspect) -> Result<()> {
             .map(|kind| serde_json::json!({"group": kind.group, "kind": kind.kind, "version": kind.version, "role": kind.role}))
             .collect(),
         converts: provider.converts(),
+        admits: descriptor.kinds.iter().filter(|kind| kind.admission).map(|kind| kind.kind.clone()).collect(),
         wants: descriptor.wants.clone(),
     };
     options.output.print(&inspected, people)
@@ -116,6 +119,9 @@ fn people(provider: &Inspected) -> String {
     if provider.converts {
         text += "converts between the API versions of its kinds\n";
     }
+    if !provider.admits.is_empty() {
+        text += &format!("defaults and validates {}\n", provider.admits.join(", "));
+    }
     text += "wants\n";
     let wants = &provider.wants;
     let kinds = |list: &[capwasm_api::descriptor::KindPattern]| {
@@ -123,12 +129,13 @@ fn people(provider: &Inspected) -> String {
             .map(|kind| if kind.group.is_empty() { kind.kind.clone() } else { format!("{}.{}", kind.kind, kind.group) })
             .collect()
     };
-    let lists: [(&str, Vec<String>); 7] = [
+    let lists: [(&str, Vec<String>); 8] = [
         ("endpoints", wants.endpoints.clone()),
         ("origins", wants.origins.clone()),
         ("reads", kinds(&wants.reads)),
         ("writes", kinds(&wants.writes)),
         ("workload reads", kinds(&wants.workload_reads)),
+        ("workload watches", kinds(&wants.workload_watches)),
         ("workload writes", kinds(&wants.workload_writes)),
         ("secrets", wants.secrets.clone()),
     ];
@@ -195,6 +202,9 @@ fn roles(provider: &Value) -> Vec<String> {
     if capwasm_api::json::flag(provider, "/status/converts") == Some(true) {
         roles.push("conversion".to_owned());
     }
+    if kinds.iter().any(|kind| kind.get("admission").is_some()) {
+        roles.push("admission".to_owned());
+    }
     roles.sort();
     roles.dedup();
     roles
@@ -226,9 +236,10 @@ mod tests {
             "spec": {"grants": {
                 "endpoints": {"docker": {}}, "reads": [{"kind": "A"}], "writes": [], "pki": false, "etcd": true}},
             "status": {"converts": true, "kinds": [
-                {"role": "template"}, {"role": "infrastructure-machine-pool"}, {"role": "bootstrap"}, {"role": "bootstrap"}]},
+                {"role": "template"}, {"role": "infrastructure-machine-pool"}, {"role": "bootstrap"},
+                {"role": "bootstrap", "admission": "boxes"}]},
         });
-        assert_eq!(roles(&provider), ["bootstrap", "conversion", "infrastructure-machine-pool"]);
+        assert_eq!(roles(&provider), ["admission", "bootstrap", "conversion", "infrastructure-machine-pool"]);
         assert_eq!(grants(&provider), ["endpoints:docker", "etcd", "reads"]);
     }
 }
