@@ -126,6 +126,15 @@ async fn a_provider_with_kinds_of_its_own_installs_follows_adopts_and_takes_back
     objects.merge("AddonCatalog", "standard", json!({"spec": catalog(&[manifest("two")])["spec"]})).await;
     until_installed(&api, &["two"]).await;
 
+    // What somebody deletes in the workload cluster is put back: having read it there wakes the Addon.
+    let first = api.get("two").await.unwrap().metadata.uid;
+    api.delete("two", &DeleteParams::default()).await.unwrap();
+    wait::until("it is put back", async || match api.get_opt("two").await.unwrap() {
+        Some(found) if found.metadata.uid != first => Ok(()),
+        found => Err(format!("{found:?}")),
+    })
+    .await;
+
     // Whatever a user of v1alpha1 does keeps what only v1beta1 can say.
     objects.merge("AddonSet", "demo", json!({"spec": {"deletionPolicy": "Orphan"}})).await;
     let older: Api<DynamicObject> = objects.api_of("addons.example.org/v1alpha1", "AddonSet");

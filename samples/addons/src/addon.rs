@@ -63,7 +63,7 @@ fn manifests(addon: &Value, entry: &Entry) -> Result<Vec<Value>, Problem> {
     entry.manifests.iter().map(label).collect()
 }
 
-/// What is there of this Addon, whoever's status says so.
+/// What is there of this Addon, whatever its status says. Somebody who deletes or changes any of it wakes the Addon.
 fn installed(cx: &Context<'_>, addon: &Value) -> Result<Vec<Value>, Problem> {
     let labelled = format!("{ADDON_LABEL}={}", object::name(addon));
     let mut found = Vec::new();

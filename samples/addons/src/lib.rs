@@ -38,7 +38,7 @@ impl Provider for Addons {
         kinds::INSTALLED
             .iter()
             .fold(description, |description, (group, _, kind)| {
-                description.workload_reads(group, kind).workload_writes(group, kind)
+                description.workload_watches(group, kind).workload_writes(group, kind)
             })
             .build()
     }
