@@ -42,7 +42,8 @@ fn new_project_runs(role: &str, name: &str, ready: &[&str]) {
     assert!(said.contains("cargo build --profile plugin"), "{said}");
     cargo(&project, &["test", "--quiet"]);
     cargo(&project, &["build", "--quiet", "--profile", "plugin", "--target", "wasm32-wasip2"]);
-    let component = binary::target().join(format!("plugins-build/wasm32-wasip2/plugin/{}.wasm", name.replace('-', "_")));
+    let component =
+        binary::target().join(format!("plugins-build/wasm32-wasip2/plugin/{}.wasm", name.replace('-', "_")));
     let inspected = binary::output(&["provider", "inspect", component.to_str().unwrap(), "-o", "json"]);
     let inspected: Value = serde_json::from_str(&inspected).unwrap();
     assert_eq!(inspected["name"], name);

@@ -54,6 +54,7 @@ fn the_tutorial_can_be_typed_as_it_stands() {
 #[test]
 fn blocks_become_a_script() {
     let page = "text\n```sh\na\n! b\n```\n```diff\n-x\n+y\n```\n```yaml\nz\n```\n";
-    let expected = "set -eux -o pipefail\na\nif b; then exit 1; fi\ngit apply --verbose <<'END_OF_DIFF'\n-x\n+y\nEND_OF_DIFF\n";
+    let expected =
+        "set -eux -o pipefail\na\nif b; then exit 1; fi\ngit apply --verbose <<'END_OF_DIFF'\n-x\n+y\nEND_OF_DIFF\n";
     assert_eq!(script(page), expected);
 }
