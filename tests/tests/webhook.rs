@@ -48,6 +48,7 @@ impl RealServer {
         );
         let key = rcgen::KeyPair::generate().expect("a key");
         std::fs::write(folder.join("sa.key"), key.serialize_pem()).expect("a file");
+        std::fs::write(folder.join("sa.pub"), key.public_key_pem()).expect("a file");
         std::fs::write(folder.join("tokens.csv"), format!("{TOKEN},admin,admin,system:masters\n")).expect("a file");
         let port = listen.rsplit_once(':').expect("a port").1;
         let server = spawn(
@@ -58,7 +59,7 @@ impl RealServer {
                 format!("--secure-port={port}"),
                 format!("--cert-dir={}", path("certificates")),
                 "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-                format!("--service-account-key-file={}", path("sa.key")),
+                format!("--service-account-key-file={}", path("sa.pub")),
                 format!("--service-account-signing-key-file={}", path("sa.key")),
                 format!("--token-auth-file={}", path("tokens.csv")),
                 "--authorization-mode=RBAC".to_owned(),
@@ -74,12 +75,13 @@ impl RealServer {
         });
         let kubeconfig = folder.join("kubeconfig");
         std::fs::write(&kubeconfig, config.to_string()).expect("a file");
+        let log = folder.join("kube-apiserver.log");
         let asking = client_of(&config.to_string()).await;
         wait::until("kube-apiserver is ready", async || {
             let request = http::Request::get("/readyz").body(Vec::new()).expect("a request");
             match asking.request_text(request).await {
                 Ok(text) if text == "ok" => Ok(()),
-                other => Err(format!("{other:?}")),
+                other => Err(format!("{other:?}; its log ends with: {}", last_line(&log))),
             }
         })
         .await;
@@ -163,6 +165,10 @@ impl Drop for Host {
             process.kill();
         }
     }
+}
+
+fn last_line(log: &Path) -> String {
+    std::fs::read_to_string(log).unwrap_or_default().lines().last().unwrap_or_default().to_owned()
 }
 
 fn pool(name: &str, admit: &str, spec: Value) -> Value {
