@@ -83,6 +83,9 @@ pub struct KindDescriptor {
     /// `secrets.bootstrap-data` opens: `spec.userDataRef.name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_data: Option<String>,
+    /// Whether the export `admission` is asked about its objects before they are stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub admission: bool,
     /// The CustomResourceDefinition, whole. The host adds the contract labels.
     pub crd: Value,
 }
@@ -101,6 +104,10 @@ pub struct Wants {
     pub writes: Vec<KindPattern>,
     /// Kinds of the workload cluster that it reads.
     pub workload_reads: Vec<KindPattern>,
+    /// Those of `workload_reads` whose changes wake: the host watches all objects of the kind in each workload cluster where one
+    /// is read. Nodes wake anyway.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workload_watches: Vec<KindPattern>,
     /// Kinds of the workload cluster that it creates, patches or deletes.
     pub workload_writes: Vec<KindPattern>,
     /// Secrets of the object's namespace, by name; `*` matches any part: `*-ca`. The bootstrap data needs none.

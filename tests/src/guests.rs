@@ -17,6 +17,11 @@ pub fn plugin(name: &str) -> PathBuf {
     once(&format!("plugins/{name}"), || build(&format!("plugins/{name}"), name, "plugin", "plugins-build", "plugins"))
 }
 
+/// The component of `samples/<name>`, built as the plugins are, at `target/samples/<name>.wasm`.
+pub fn sample(name: &str) -> PathBuf {
+    once(&format!("samples/{name}"), || build(&format!("samples/{name}"), name, "plugin", "plugins-build", "samples"))
+}
+
 /// The component of `tests/fixtures/<name>`, at `target/fixtures/<name>.wasm`.
 pub fn fixture(name: &str) -> PathBuf {
     once(&format!("fixtures/{name}"), || {

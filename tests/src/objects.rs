@@ -38,6 +38,12 @@ pub const KINDS: [(&str, &str); 23] = [
 /// Those that are in no namespace, and others that tests make.
 const CLUSTER_SCOPED: [&str; 5] =
     ["WasmProvider", "OpenStackClusterIdentity", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"];
+/// Kinds of the sample provider, which only its test installs.
+const SAMPLES: [(&str, &str); 3] = [
+    ("AddonCatalog", "addons.example.org/v1beta1"),
+    ("AddonSet", "addons.example.org/v1beta1"),
+    ("Addon", "addons.example.org/v1beta1"),
+];
 
 /// The objects of a namespace.
 #[derive(Clone)]
@@ -70,11 +76,12 @@ impl Objects {
 
     /// The objects of a kind.
     pub fn api(&self, kind: &str) -> Api<DynamicObject> {
-        let version = KINDS.iter().find(|(name, _)| *name == kind).map(|(_, version)| *version);
+        let version = KINDS.iter().chain(&SAMPLES).find(|(name, _)| *name == kind).map(|(_, version)| *version);
         self.api_of(version.unwrap_or("infrastructure.fixture.example/v1beta2"), kind)
     }
 
-    fn api_of(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
+    /// The objects of a kind in an API version.
+    pub fn api_of(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         if CLUSTER_SCOPED.contains(&kind) {

@@ -8,6 +8,9 @@ use std::process::Command;
 /// The bundled providers: package name, and name of the component.
 pub const PLUGINS: [&str; 4] = ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane", "openstack-infra"];
 
+/// The sample providers: built for the tests, shipped with nothing.
+const SAMPLES: [&str; 1] = ["addons"];
+
 /// The repository.
 pub fn root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -43,13 +46,18 @@ pub fn plugins() -> Result<()> {
     let build = target().join("plugins-build");
     let mut command = cargo();
     command.args(["build", "--profile", "plugin", "--target", "wasm32-wasip2", "--target-dir"]).arg(&build);
-    for name in PLUGINS {
+    for name in PLUGINS.iter().chain(&SAMPLES) {
         command.args(["--package", name]);
     }
     shell::run(&mut command)?;
-    let folder = target().join("plugins");
-    std::fs::create_dir_all(&folder).with_context(|| format!("unable to make {}", folder.display()))?;
-    for name in PLUGINS {
+    copy(&build, &PLUGINS, &target().join("plugins"))?;
+    copy(&build, &SAMPLES, &target().join("samples"))
+}
+
+/// Components from cargo's folder into the one where they are looked for.
+fn copy(build: &Path, names: &[&str], folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("unable to make {}", folder.display()))?;
+    for name in names {
         let built = build.join("wasm32-wasip2/plugin").join(format!("{}.wasm", name.replace('-', "_")));
         let file = folder.join(format!("{name}.wasm"));
         // Written beside and renamed: a host that starts meanwhile never sees half a file.

@@ -71,6 +71,54 @@ pub struct AdmissionError {
 /// when it is created. Must be pure and idempotent: it runs again when a write is retried, and before schema validation.
 pub type Admission = Arc<dyn Fn(&Value, Option<&Value>) -> Result<Value, AdmissionError> + Send + Sync>;
 
+/// Why an [`Admitter`] does not let an object be stored; a sentence for the client.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAdmitted {
+    /// What the object says cannot be: 422. `reason` is CamelCase, for machines.
+    #[error("{message}")]
+    Invalid {
+        /// Becomes the reason of the status' cause.
+        reason: String,
+        /// For a person.
+        message: String,
+    },
+    /// It may not be, whatever it says: 403.
+    #[error("{0}")]
+    Forbidden(String),
+    /// Nobody can say just now: 503, try again.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Whoever should say broke down: 500.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Stands in for the admission webhooks of custom kinds. Asked in the storage version, about creations and changes of the
+/// main resource, dry runs included; not about subresources, nor about an object that is being deleted. Must be pure: it
+/// is asked again when a write is retried. `old` is the stored object, `None` when it is created.
+#[async_trait]
+pub trait Admitter: Send + Sync {
+    /// The object with defaults filled in, before it is held against the schema; `None` when it stays as it is. Of the
+    /// metadata it may change labels and annotations; what else of it comes back is ignored, as is the status where it is
+    /// a subresource.
+    ///
+    /// # Errors
+    /// When the object must not be stored.
+    async fn default(
+        &self,
+        kind: &GroupKind,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<Option<Value>, NotAdmitted>;
+
+    /// Warnings for the client, of an object that fits the schema.
+    ///
+    /// # Errors
+    /// When the object must not be stored.
+    async fn validate(&self, kind: &GroupKind, object: &Value, old: Option<&Value>)
+    -> Result<Vec<String>, NotAdmitted>;
+}
+
 /// A kind whose CRD has the conversion strategy `Webhook`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvertedKind {
@@ -189,6 +237,8 @@ pub struct ServerConfig {
     pub auth: Authenticator,
     /// In-process defaulting and validation per kind, in this order.
     pub admission: Vec<(GroupKind, Admission)>,
+    /// Defaults and rules of custom kinds, besides `admission`.
+    pub admitter: Option<Arc<dyn Admitter>>,
     /// Version conversion for CRDs with the strategy `Webhook`. Without it their other versions are refused.
     pub converter: Option<Arc<dyn Converter>>,
     /// When set, every namespace gets a ServiceAccount `default` and a ConfigMap `kube-root-ca.crt` with this PEM.
@@ -213,6 +263,7 @@ impl ServerConfig {
             git_version: "v1.34.0".to_owned(),
             auth: Authenticator::default(),
             admission: Vec::new(),
+            admitter: None,
             converter: None,
             service_account_root_ca: None,
             signer: None,

@@ -8,7 +8,8 @@
 //! - the handler: paths, content negotiation, authentication, authorisation, discovery, OpenAPI.
 //! - controllers: garbage collection, namespaces, custom-resource cleanup, expiry of events, signing of node certificates.
 //!
-//! What is not there: webhooks (stored, never called; use [`ServerConfig::admission`] and [`ServerConfig::converter`]), API
+//! What is not there: webhooks (stored, never called; use [`ServerConfig::admission`],
+//! [`ServerConfig::admitter`] and [`ServerConfig::converter`]), API
 //! aggregation, ServiceAccount tokens, quotas and priority, protobuf *responses*, `/openapi/v2`, pods' log, exec and
 //! attach, port-forwards over SPDY (over WebSockets there are, see [`PortForward`]), graceful deletion (there is no kubelet
 //! to wait for), and the workload controllers (Deployments are stored, and nobody makes pods of them).
@@ -48,8 +49,8 @@ mod strategic;
 mod table;
 
 pub use config::{
-    Admission, AdmissionError, Authenticator, ByteStream, CertificateSigner, Clock, ConversionError, ConvertedKind,
-    Converter, GroupKind, PortForward, ServerConfig, SigningRequest,
+    Admission, AdmissionError, Admitter, Authenticator, ByteStream, CertificateSigner, Clock, ConversionError,
+    ConvertedKind, Converter, GroupKind, NotAdmitted, PortForward, ServerConfig, SigningRequest,
 };
 pub use handler::Body;
 pub use identity::Identity;

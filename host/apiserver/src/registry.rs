@@ -4,6 +4,7 @@
 //! Writes are decided on a stored version and committed only if that is still the newest; otherwise they are decided
 //! again. All rules work on the storage version; other served versions are converted at the door.
 
+mod admission;
 mod conversion;
 mod create;
 mod delete;

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversion::InProcess;
-use crate::files;
+use crate::{admission, files};
 
 /// Bytes of the store's page cache: enough for some ten thousand objects to be read from memory.
 const STORE_CACHE: usize = 16 << 20;
@@ -68,7 +68,10 @@ pub async fn start(options: &Options) -> Result<Embedded> {
     let conversions = Conversions::start().context("unable to start the thread of conversions")?;
     let mut config = config(&pki, &advertised);
     config.converter = Some(Arc::new(InProcess::new(conversions.clone())));
+    config.admitter = Some(Arc::new(admission::InProcess::new(conversions.clone())));
     let server = Server::start(store, config).await.context("unable to start the API server")?;
+    let client = server.client(Identity::admin("capwasm:host"));
+    admission::expect_installed(&client, &conversions).await?;
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn({
         let (server, tls, shutdown) = (server.clone(), pki.tls(), shutdown.clone());
@@ -77,7 +80,6 @@ pub async fn start(options: &Options) -> Result<Embedded> {
     let url = format!("https://{advertised}");
     let kubeconfig = options.kubeconfig.clone().unwrap_or_else(|| folder.join("kubeconfig"));
     files::write_private(&kubeconfig, &pki.admin_kubeconfig(&url).context("unable to issue the admin certificate")?)?;
-    let client = server.client(Identity::admin("capwasm:host"));
     Ok(Embedded { client, url, kubeconfig, conversions, server, serving, shutdown })
 }
 

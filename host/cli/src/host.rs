@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{artifacts, bundle, compile};
 
+pub mod extra;
 mod install;
 
 /// How long providers may take until they serve.
@@ -62,7 +63,12 @@ pub struct Host {
 
 /// Installs CRDs, starts controllers and bundled providers, and returns once all of them serve.
 pub async fn start(client: kube::Client, options: &Options) -> Result<Host> {
-    let versions = if options.conversions.is_some() { Serving::All } else { Serving::Stored };
+    let client_config = options.conversions.as_ref().and_then(|conversions| conversions.client_config());
+    let versions = match (&client_config, &options.conversions) {
+        (Some(config), _) => Serving::Webhook(config),
+        (None, Some(_)) => Serving::All,
+        (None, None) => Serving::Stored,
+    };
     for crd in bundle::crds()? {
         let crd = served(&crd, versions);
         if options.core || crd.pointer("/spec/group").and_then(Value::as_str) == Some(wasm_provider::GROUP) {

@@ -1,5 +1,6 @@
 //! The `capwasm` binary: arguments and wiring, nothing else.
 
+mod admission;
 mod apiserver;
 mod artifacts;
 mod bundle;
@@ -28,6 +29,7 @@ mod telemetry;
 mod testing;
 mod tree;
 mod up;
+mod webhook;
 
 use std::process::ExitCode;
 

@@ -1,9 +1,10 @@
-//! `capwasm provider`: what a component is, and what runs.
+//! `capwasm provider`: a new one, what a component is, and what runs.
 
 mod artifact;
 mod build;
 mod inspect;
 mod list;
+mod new;
 mod registry;
 mod signature;
 mod swap;
@@ -14,6 +15,8 @@ use clap::Subcommand;
 /// Subcommands of `capwasm provider`.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Start a project that builds, passes its tests and runs in `capwasm quickstart`.
+    New(new::Options),
     /// Roles, contract version, kinds, wanted capabilities and size of a component.
     Inspect(inspect::Inspect),
     /// The providers of a running host.
@@ -45,6 +48,7 @@ pub enum Command {
 /// Runs a subcommand.
 pub async fn run(command: Command) -> Result<()> {
     match command {
+        Command::New(options) => new::run(&options),
         Command::Inspect(options) => inspect::inspect(options).await,
         Command::List(options) => list::list(options).await,
         Command::Swap(options) => swap::swap(options).await,

@@ -1,5 +1,6 @@
 //! `capwasm quickstart`: from nothing to a provisioned cluster in one process, and back.
 
+mod extra;
 mod progress;
 mod sample;
 mod verify;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use capwasm_api::descriptor::Descriptor;
 use clap::Args;
 use jiff::Timestamp;
 
@@ -42,6 +44,12 @@ pub struct Options {
     /// Folder with components. Default: `plugins` beside the binary.
     #[arg(long)]
     provider_dir: Option<PathBuf>,
+    /// A component to run besides: it is granted what it wants. May be given again.
+    #[arg(long, value_name = "FILE")]
+    provider: Vec<PathBuf>,
+    /// Manifests to apply when the cluster is there; those of kinds of `--provider` are waited for.
+    #[arg(long, value_name = "FILE")]
+    sample: Option<PathBuf>,
     /// Folder for everything; kept afterwards. Default: a temporary one.
     #[arg(long)]
     data_dir: Option<PathBuf>,
@@ -75,9 +83,17 @@ pub async fn run(options: Options) -> Result<ExitCode> {
     };
     // However this ends, a simulated engine that was started for it ends too.
     let _simulator = engine.simulator.map(Simulator);
-    let provider_dir = crate::bundle::provider_dir(options.provider_dir.clone())?;
-    let up = tokio::select! {
-        up = manage(provider_dir, &folder, engine) => up?,
+    let sample = options
+        .sample
+        .as_ref()
+        .map(|path| std::fs::read_to_string(path).with_context(|| format!("unable to read {}", path.display())));
+    let sample = sample.transpose()?.unwrap_or_default();
+    let mut provider_dir = crate::bundle::provider_dir(options.provider_dir.clone())?;
+    if !options.provider.is_empty() {
+        provider_dir = host::extra::folder(&provider_dir, &folder)?;
+    }
+    let (up, providers) = tokio::select! {
+        up = manage(provider_dir, &folder, engine, &options.provider) => up?,
         () = shutdown.cancelled() => bail!("interrupted"),
     };
     progress.say(&format!(
@@ -86,11 +102,19 @@ pub async fn run(options: Options) -> Result<ExitCode> {
         up.server.url,
         up.engine.describe()
     ));
+    for provider in &providers {
+        progress.say(&format!("provider {} {} serves, and is granted all it wants", provider.name, provider.version));
+    }
     let limit = options.timeout.unwrap_or(if up.engine.machines == Machines::Kind { 1200 } else { 180 });
     let provisioned = tokio::select! {
-        result = tokio::time::timeout(Duration::from_secs(limit), provision(&options, &up, &folder, &progress)) => match result {
+        result = tokio::time::timeout(Duration::from_secs(limit), async {
+            let workload = provision(&options, &up, &folder, &progress).await?;
+            sample::apply(&up.server.client, &sample).await?;
+            extra::settled(&up.server.client, &sample, &providers, &progress).await?;
+            Ok(workload)
+        }) => match result {
             Ok(result) => result,
-            Err(_) => Err(anyhow::anyhow!("the cluster is not there after {limit} s")),
+            Err(_) => Err(anyhow::anyhow!("not everything is there after {limit} s")),
         },
         () = shutdown.cancelled() => Err(anyhow::anyhow!("interrupted")),
     };
@@ -115,10 +139,13 @@ pub async fn run(options: Options) -> Result<ExitCode> {
             if let Ok(tree) = describe::collect(&up.server.client, NAMESPACE, &options.name).await {
                 eprintln!("{}", tree::render(&tree, true, Timestamp::now()));
             }
+            for line in extra::unsettled(&up.server.client, &sample, &providers).await.unwrap_or_default() {
+                eprintln!("{line}");
+            }
             ExitCode::FAILURE
         }
     };
-    tear_down(&options, up).await?;
+    tear_down(&options, up, &sample).await?;
     Ok(code)
 }
 
@@ -140,7 +167,12 @@ async fn start_engine(options: &Options, folder: &Path, progress: &Progress) -> 
 }
 
 /// API server and host on an engine that answers.
-async fn manage(provider_dir: PathBuf, folder: &Path, engine: Engine) -> Result<Up> {
+async fn manage(
+    provider_dir: PathBuf,
+    folder: &Path,
+    engine: Engine,
+    providers: &[PathBuf],
+) -> Result<(Up, Vec<Descriptor>)> {
     let server = embedded::start(&embedded::Options {
         data_dir: folder.to_owned(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -151,10 +183,21 @@ async fn manage(provider_dir: PathBuf, folder: &Path, engine: Engine) -> Result<
         conversions: Some(server.conversions.clone()),
         ..up::host_options(provider_dir, folder, &engine)
     };
-    match host::start(server.client.clone(), &host_options).await {
-        Ok(host) => Ok(Up { server, host, engine }),
+    let host = match host::start(server.client.clone(), &host_options).await {
+        Ok(host) => host,
         Err(error) => {
             server.stop().await?;
+            return Err(error);
+        }
+    };
+    let up = Up { server, host, engine };
+    if providers.is_empty() {
+        return Ok((up, Vec::new()));
+    }
+    match host::extra::start(&up.server.client, &host_options, providers).await {
+        Ok(providers) => Ok((up, providers)),
+        Err(error) => {
+            up::stop(up).await?;
             Err(error)
         }
     }
@@ -210,12 +253,15 @@ async fn show(options: &Options, up: &Up, workload: &Path, started: Instant) -> 
     Ok(())
 }
 
-/// Deletes the sample, waits until nothing is left of it, and stops host and server.
-async fn tear_down(options: &Options, up: Up) -> Result<()> {
+/// Deletes what was applied, waits until nothing is left of it, and stops host and server.
+async fn tear_down(options: &Options, up: Up, sample: &str) -> Result<()> {
     eprintln!("deleting cluster {}", options.name);
-    let deleted =
-        tokio::time::timeout(Duration::from_secs(120), sample::delete(&up.server.client, &manifests(options, &up)))
-            .await;
+    let deleted = tokio::time::timeout(Duration::from_secs(120), async {
+        // Its objects may need the cluster to be there.
+        sample::delete(&up.server.client, sample).await?;
+        sample::delete(&up.server.client, &manifests(options, &up)).await
+    })
+    .await;
     up::stop(up).await?;
     deleted.context("the cluster is not gone after 120 s; look for its containers")?
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::kubeconfig::Connection;
-use crate::{bundle, diagnostics, engine, host, leadership, openstack, signals, sync, up};
+use crate::{bundle, diagnostics, engine, host, leadership, openstack, signals, sync, up, webhook};
 
 /// Why it ends without being told to.
 const LOST: &str = "the Lease was lost: another host takes over";
@@ -23,6 +23,8 @@ pub struct Options {
     openstack: openstack::Options,
     #[command(flatten)]
     sync: sync::Options,
+    #[command(flatten)]
+    webhook: webhook::Options,
     /// Run the core reconcilers. `--core=false` runs providers beside Cluster API's own core.
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
     core: bool,
@@ -63,17 +65,19 @@ pub async fn run(options: Options) -> Result<()> {
     crate::embedded::private_folder(&options.data_dir)?;
     let start = async {
         let engine = engine::start(&options.engine, &options.data_dir).await?;
+        let webhook = webhook::start(&client, &options.webhook, &options.lease_namespace).await?;
         let host_options = host::Options {
             core: options.core,
+            conversions: webhook.as_ref().map(|webhook| webhook.conversions.clone()),
             grants: vec![options.openstack.grants()],
             sync_period: options.sync.period,
             require_signatures: options.require_signatures,
             ..up::host_options(provider_dir, &options.data_dir, &engine)
         };
-        anyhow::Ok((host::start(client, &host_options).await?, engine))
+        anyhow::Ok((host::start(client, &host_options).await?, webhook, engine))
     };
     // Controllers run before all providers serve, which may take minutes: the Lease counts from the first.
-    let (host, engine) = tokio::select! {
+    let (host, webhook, engine) = tokio::select! {
         started = start => started?,
         () = shutdown.cancelled() => return Ok(()),
         _ = held.wait_for(|held| !*held) => bail!(LOST),
@@ -89,6 +93,9 @@ pub async fn run(options: Options) -> Result<()> {
         bail!(LOST);
     }
     host.stop().await;
+    if let Some(webhook) = webhook {
+        webhook.stop().await;
+    }
     served.await?;
     Ok(())
 }

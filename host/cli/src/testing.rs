@@ -36,6 +36,7 @@ pub async fn world() -> World {
     let conversions = Conversions::start().unwrap();
     let config = ServerConfig {
         converter: Some(Arc::new(InProcess::new(conversions.clone()))),
+        admitter: Some(Arc::new(crate::admission::InProcess::new(conversions.clone()))),
         admission: crate::embedded::admission_hooks(),
         ..ServerConfig::new("test")
     };

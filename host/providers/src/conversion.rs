@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::admission::Admissions;
 use crate::reads::chain;
 
 /// Longer than any conversion takes under its limits, waiting for a place included.
@@ -40,6 +41,9 @@ pub struct Conversions {
     /// `apiVersion` in which an object of a kind is referred to by those who speak v1beta1.
     references: RwLock<HashMap<(String, String), String>>,
     jobs: UnboundedSender<Job>,
+    client_config: RwLock<Option<Arc<Value>>>,
+    /// The other question that an API server has for the same components.
+    admissions: Admissions,
 }
 
 #[derive(Clone)]
@@ -72,19 +76,27 @@ impl Conversions {
         let (jobs, queue) = unbounded_channel();
         // Ends when the last reference to the registry is gone.
         thread::Builder::new().name("capwasm-convert".into()).spawn(move || runtime.block_on(work(queue)))?;
-        Ok(Arc::new(Conversions { kinds: RwLock::default(), references: RwLock::default(), jobs }))
+        Ok(Arc::new(Conversions {
+            kinds: RwLock::default(),
+            references: RwLock::default(),
+            jobs,
+            client_config: RwLock::default(),
+            admissions: Admissions::default(),
+        }))
     }
 
     /// `component` converts its kinds from now on. Kinds that an older generation had and this one has not keep the older one:
     /// their objects may still be stored.
     pub fn serve(&self, component: &Arc<Provider>) {
         self.put(component, true);
+        self.admissions.serve(component);
     }
 
     /// As [`Conversions::serve`], for kinds that nobody converts: between a CRD's installation and the provider's start its
     /// objects can be read already.
     pub fn offer(&self, component: &Arc<Provider>) {
         self.put(component, false);
+        self.admissions.offer(component);
     }
 
     fn put(&self, component: &Arc<Provider>, replace: bool) {
@@ -107,6 +119,22 @@ impl Conversions {
     /// The provider is gone.
     pub fn leave(&self, provider: &str) {
         self.kinds.write().retain(|_, converter| converter.provider != provider);
+        self.admissions.leave(provider);
+    }
+
+    /// The API server reaches these converters by this `clientConfig` of a CRD's webhook, rather than in-process.
+    pub fn reached_by(&self, client_config: Value) {
+        *self.client_config.write() = Some(Arc::new(client_config));
+    }
+
+    /// See [`Conversions::reached_by`].
+    pub fn client_config(&self) -> Option<Arc<Value>> {
+        self.client_config.read().clone()
+    }
+
+    /// Who admits the objects of which kind: what is added here is added there.
+    pub fn admissions(&self) -> &Admissions {
+        &self.admissions
     }
 
     /// The `apiVersion` that a v1beta1 reference to a provider's kind names; none when no provider of the kind was loaded.

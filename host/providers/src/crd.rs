@@ -19,15 +19,17 @@ const CONTRACTS: [&str; 2] = ["v1beta2", "v1beta1"];
 
 /// Which of a CRD's versions can be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Serving {
+pub enum Serving<'a> {
     /// All: the API server converts with this process's converters.
     All,
+    /// All: the API server converts with the webhook that this `clientConfig` leads to.
+    Webhook(&'a Value),
     /// Only the stored one: nobody could convert.
     Stored,
 }
 
 /// A CRD as it is installed. One that says itself how it is converted, or serves one version only, stays as it is.
-pub fn served(crd: &Value, serving: Serving) -> Value {
+pub fn served(crd: &Value, serving: Serving<'_>) -> Value {
     let mut crd = crd.clone();
     let several = served_versions(&crd).count() > 1;
     if !several || json::text(&crd, "/spec/conversion/strategy").is_some() {
@@ -36,9 +38,9 @@ pub fn served(crd: &Value, serving: Serving) -> Value {
     match serving {
         Serving::All => {
             let service = json!({"namespace": "capwasm-system", "name": "capwasm", "path": "/convert"});
-            let webhook = json!({"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]});
-            json::set(&mut crd, &["spec", "conversion"], json!({"strategy": "Webhook", "webhook": webhook}));
+            convert_by(&mut crd, &json!({"service": service}));
         }
+        Serving::Webhook(client_config) => convert_by(&mut crd, client_config),
         Serving::Stored => {
             for version in versions_mut(&mut crd).into_iter().flatten() {
                 version["served"] = version["storage"].clone();
@@ -46,6 +48,11 @@ pub fn served(crd: &Value, serving: Serving) -> Value {
         }
     }
     crd
+}
+
+fn convert_by(crd: &mut Value, client_config: &Value) {
+    let webhook = json!({"clientConfig": client_config, "conversionReviewVersions": ["v1"]});
+    json::set(crd, &["spec", "conversion"], json!({"strategy": "Webhook", "webhook": webhook}));
 }
 
 /// The `spec` to patch an installed CRD with: versions that it has or serves already, it keeps.
@@ -95,7 +102,7 @@ pub enum Step {
 }
 
 /// Every CRD of a provider as it is installed, with the host's labels on it.
-pub fn of_provider(descriptor: &Descriptor, serving: Serving) -> Vec<Value> {
+pub fn of_provider(descriptor: &Descriptor, serving: Serving<'_>) -> Vec<Value> {
     let labelled = |crd| labelled(&served(crd, serving), &descriptor.name);
     descriptor.kinds.iter().map(|kind| labelled(&kind.crd)).collect()
 }
@@ -205,6 +212,14 @@ mod tests {
         for crd in [same, one] {
             assert_eq!((served(&crd, Serving::All), served(&crd, Serving::Stored)), (crd.clone(), crd));
         }
+    }
+
+    #[test]
+    fn a_webhook_converts_where_the_api_server_is_another_process() {
+        let config = json!({"service": null, "url": "https://a/convert", "caBundle": "UEVN"});
+        let crd = served(&several(), Serving::Webhook(&config));
+        assert_eq!(crd["spec"]["conversion"]["webhook"]["clientConfig"], config);
+        assert_eq!(served_versions(&crd).count(), 2);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! The guest sees the object, its facts and what it was granted; the host keeps owner, pause, finalizer, readiness and
 //! the shape of the Cluster API contract. Core does not know that any of this exists.
 
+mod admission;
 mod artifacts;
 mod components;
 mod conversion;
@@ -28,6 +29,7 @@ mod schema;
 pub mod wasm_provider;
 mod write_back;
 
+pub use admission::{Admissions, AdmittedKind, NotAdmitted};
 pub use artifacts::{ArtifactRequest, Artifacts, FetchError, Fetched};
 pub use components::{ComponentError, Components};
 pub use conversion::{Conversions, NotConverted};

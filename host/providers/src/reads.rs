@@ -9,7 +9,7 @@ use base64::Engine as _;
 use capwasm_api::json;
 use capwasm_reconcile::{CacheError, ClusterId, Kind, Selector, View};
 use capwasm_remote::Remote;
-use capwasm_runtime::{Lookup, ObjectRef, Refusal, Refused, Secrets};
+use capwasm_runtime::{Lookup, ObjectRef, Provider, Refusal, Refused, Secrets};
 use serde_json::Value;
 
 /// Reads of the management cluster; without a namespace, in the object's own.
@@ -47,6 +47,8 @@ pub struct Workload {
     pub remote: Remote,
     /// The object's cluster.
     pub cluster: Option<ClusterId>,
+    /// The provider, whose descriptor says which kinds wake it.
+    pub provider: Arc<Provider>,
 }
 
 impl Workload {
@@ -61,13 +63,23 @@ impl Workload {
     async fn connected(&self) -> Result<View, Refused> {
         Ok(self.connection().await?.view(&self.view))
     }
+
+    /// The kind, watched from now on if the provider is woken by it.
+    async fn kind(&self, view: &View, api_version: &str, kind: &str) -> Result<Kind, Refused> {
+        let kind = kind_of(view, api_version, kind).await?;
+        let watched = &self.provider.descriptor().wants.workload_watches;
+        if watched.iter().any(|pattern| pattern.matches(&kind.group, &kind.kind)) {
+            view.cache().follow(&kind);
+        }
+        Ok(kind)
+    }
 }
 
 #[async_trait]
 impl Lookup for Workload {
     async fn get(&self, target: &ObjectRef) -> Result<String, Refused> {
         let view = self.connected().await?;
-        let kind = kind_of(&view, &target.api_version, &target.kind).await?;
+        let kind = self.kind(&view, &target.api_version, &target.kind).await?;
         get(&view, &kind, target.namespace.as_deref().unwrap_or_default(), &target.name).await
     }
 
@@ -79,7 +91,7 @@ impl Lookup for Workload {
         labels: &str,
     ) -> Result<Vec<String>, Refused> {
         let view = self.connected().await?;
-        let kind = kind_of(&view, api_version, kind).await?;
+        let kind = self.kind(&view, api_version, kind).await?;
         list(&view, &kind, namespace, labels).await
     }
 }

@@ -253,6 +253,7 @@ mod tests {
                 may_wait: vec![],
                 exclusive_by: capwasm_api::descriptor::ExclusiveBy::Object,
                 bootstrap_data: None,
+                admission: false,
                 crd: json!({}),
             }],
             wants: Wants {

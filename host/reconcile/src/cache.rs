@@ -13,7 +13,11 @@ mod scope;
 mod store;
 mod watch;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -134,6 +138,8 @@ pub struct Cache(Arc<Inner>);
 struct Inner {
     source: Source,
     scope: Scope,
+    /// Kinds that are watched besides.
+    followed: RwLock<HashSet<Kind>>,
     interests: Arc<Interests>,
     requests: Requests,
     discovery: Discovery,
@@ -154,6 +160,7 @@ impl Cache {
         Self(Arc::new(Inner {
             source,
             scope,
+            followed: RwLock::default(),
             interests,
             discovery: Discovery::new(client.clone()),
             requests: Requests::new(client),
@@ -195,19 +202,35 @@ impl Cache {
         self.0.discovery.find(group, Some(version), kind).await
     }
 
+    /// All reads of the kind are answered from a watch from now on, whatever the scope says, and wake their readers.
+    pub fn follow(&self, kind: &Kind) {
+        if matches!(self.coverage(kind), Coverage::Whole) || !self.0.followed.write().insert(kind.clone()) {
+            return;
+        }
+        // A watch of a part of it gives way to one of the whole.
+        self.0.watches.write().remove(kind);
+    }
+
+    fn coverage(&self, kind: &Kind) -> Coverage {
+        match self.0.scope.of(kind) {
+            Coverage::Part(_) | Coverage::Nothing if self.0.followed.read().contains(kind) => Coverage::Whole,
+            coverage => coverage,
+        }
+    }
+
     /// Whether all reads of this kind are answered from a watch.
     pub fn watches(&self, kind: &Kind) -> bool {
-        matches!(self.0.scope.of(kind), Coverage::Whole)
+        matches!(self.coverage(kind), Coverage::Whole)
     }
 
     /// Whether such a list is answered from a watch, whose changes wake its readers.
     pub(crate) fn answers(&self, kind: &Kind, namespace: Option<&str>, selector: &Selector) -> bool {
-        self.0.scope.of(kind).answers(namespace, selector)
+        self.coverage(kind).answers(namespace, selector)
     }
 
     /// Whether an object of that namespace may be among those that are watched.
     pub(crate) fn may_hold(&self, kind: &Kind, namespace: &str) -> bool {
-        self.0.scope.of(kind).may_hold(namespace)
+        self.coverage(kind).may_hold(namespace)
     }
 
     /// Whether cached objects of this kind are metadata only.
@@ -245,7 +268,7 @@ impl Cache {
     /// # Errors
     /// When the cache cannot be filled in time, or the live read fails.
     pub async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Arc<Value>>, CacheError> {
-        let entry = match self.0.scope.of(kind) {
+        let entry = match self.coverage(kind) {
             Coverage::Whole => self.synced_store(kind).await?.get(scope_of(kind, namespace), name),
             Coverage::Part(_) | Coverage::Nothing => {
                 let watch = self.0.watches.read().get(kind).cloned();
@@ -313,7 +336,7 @@ impl Cache {
     pub async fn caught_up(&self, written: &[Written]) {
         for one in written {
             let Some(watch) = self.0.watches.read().get(&one.kind).cloned() else { continue };
-            if matches!(self.0.scope.of(&one.kind), Coverage::Part(_))
+            if matches!(self.coverage(&one.kind), Coverage::Part(_))
                 && watch.store().get(scope_of(&one.kind, &one.namespace), &one.name).is_none()
             {
                 // It need not be one of those that are watched.
@@ -384,7 +407,7 @@ impl Cache {
         let mut watches = self.0.watches.write();
         let start = || {
             let store = Arc::new(Store::new(self.0.source.clone(), kind.clone(), self.0.interests.clone()));
-            let part = match self.0.scope.of(kind) {
+            let part = match self.coverage(kind) {
                 Coverage::Part(part) => Some(part),
                 Coverage::Whole | Coverage::Nothing => None,
             };

@@ -192,7 +192,7 @@ impl Workload {
     }
 
     /// Nodes, and Pods of `kube-system` when they are listed by `tier=control-plane`, are watched and wake readers; all else is
-    /// read live, and wakes nobody.
+    /// read live, and wakes nobody unless it is [followed](Cache::follow).
     pub fn cache(&self) -> &Cache {
         &self.0.cache
     }

@@ -67,6 +67,6 @@ pub use http::{HttpClient, HttpRequest, HttpResponse};
 pub use limits::Limits;
 pub use load::{LoadError, SUPPORTED_CONTRACTS};
 pub use outcome::{Condition, Event, ObjectRef, Operation, Outcome, Place};
-pub use provider::{ConversionError, Provider};
+pub use provider::{Provider, PureError};
 pub use refused::{Refusal, Refused};
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};

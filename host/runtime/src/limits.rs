@@ -74,8 +74,8 @@ impl Limits {
 }
 
 impl Limits {
-    /// For `convert`: it has nothing to wait for, and somebody waits for it with every request.
-    pub(crate) fn for_conversion(&self) -> Limits {
+    /// For conversion and admission: they have nothing to wait for, and somebody waits for them with every request.
+    pub(crate) fn for_pure(&self) -> Limits {
         Limits { memory_bytes: self.memory_bytes, result_bytes: 64 << 20, ..self.for_describe() }
     }
 }

@@ -9,9 +9,10 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre};
 
+pub(crate) use self::check::Pure;
 use crate::bindings::exports::{
-    bootstrap, control_plane, controller, conversion, descriptor, infrastructure_cluster, infrastructure_machine,
-    infrastructure_machine_pool,
+    admission, bootstrap, control_plane, controller, conversion, descriptor, infrastructure_cluster,
+    infrastructure_machine, infrastructure_machine_pool,
 };
 use crate::call::{Call, Capabilities, Facts, Function};
 use crate::compile::CompileError;
@@ -175,7 +176,7 @@ fn read_descriptor(text: &str, exports: &Exports) -> Result<Descriptor, LoadErro
     if !SUPPORTED_CONTRACTS.contains(&descriptor.contract.as_str()) {
         return Err(LoadError::Version { found: descriptor.contract });
     }
-    let problems = check::problems(&descriptor, &exports.roles(), exports.conversion.is_some());
+    let problems = check::problems(&descriptor, &exports.roles(), exports.pure());
     if problems.is_empty() { Ok(descriptor) } else { Err(LoadError::Descriptor { problems }) }
 }
 
@@ -316,6 +317,7 @@ fn exports(component: &Component, pre: &InstancePre<State>, engine: &Engine) -> 
         control_plane: role("control-plane").map(control_plane::GuestIndices::new).transpose().map_err(contract)?,
         controller: role("controller").map(controller::GuestIndices::new).transpose().map_err(contract)?,
         conversion: role("conversion").map(conversion::GuestIndices::new).transpose().map_err(contract)?,
+        admission: role("admission").map(admission::GuestIndices::new).transpose().map_err(contract)?,
     })
 }
 

@@ -1,6 +1,8 @@
 //! A loaded provider, and its calls.
 
+mod admission;
 mod conversion;
+mod pure;
 mod recorded;
 
 use std::any::Any;
@@ -15,11 +17,11 @@ use tracing::Instrument;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
-pub use self::conversion::ConversionError;
+pub use self::pure::PureError;
 use crate::answer::{Answer, CallStats, Problem, Reply};
 use crate::bindings::exports::{
-    bootstrap, control_plane, controller, conversion as convert, descriptor, infrastructure_cluster,
-    infrastructure_machine, infrastructure_machine_pool,
+    admission as admit, bootstrap, control_plane, controller, conversion as convert, descriptor,
+    infrastructure_cluster, infrastructure_machine, infrastructure_machine_pool,
 };
 use crate::bindings::types;
 use crate::call::{Call, Facts, Function};
@@ -27,6 +29,7 @@ use crate::capability::log::GuestLog;
 use crate::engine::Running;
 use crate::failure::{CallError, Failure, Stop, classify};
 use crate::limits::Limits;
+use crate::load::Pure;
 use crate::meter::{Clocks, CpuMeter, WallClock};
 use crate::record::tape::Tape;
 use crate::runtime::Shared;
@@ -35,8 +38,8 @@ use crate::state::State;
 /// One generation of a provider: immutable, shared, called from anywhere. Dropped with its last reference.
 pub struct Provider {
     guest: Arc<Guest>,
-    /// The same component under the limits of a conversion, if it converts.
-    converter: Option<Arc<Guest>>,
+    /// The same component under the limits of its pure functions: conversion and admission.
+    pure: Arc<Guest>,
     descriptor: Descriptor,
     roles: Vec<Role>,
     imports: Vec<String>,
@@ -67,6 +70,7 @@ pub(crate) struct Exports {
     pub(crate) control_plane: Option<control_plane::GuestIndices>,
     pub(crate) controller: Option<controller::GuestIndices>,
     pub(crate) conversion: Option<convert::GuestIndices>,
+    pub(crate) admission: Option<admit::GuestIndices>,
 }
 
 impl Exports {
@@ -81,14 +85,18 @@ impl Exports {
         ];
         roles.into_iter().filter_map(|(exported, role)| exported.then_some(role)).collect()
     }
+
+    pub(crate) fn pure(&self) -> Pure {
+        Pure { conversion: self.conversion.is_some(), admission: self.admission.is_some() }
+    }
 }
 
 impl Provider {
     pub(crate) fn new(guest: Guest, descriptor: Descriptor, imports: Vec<String>, size: usize) -> Self {
         let slots = Arc::new(Semaphore::new(guest.limits.concurrency.max(1) as usize));
         let roles = guest.exports.roles();
-        let converter = guest.exports.conversion.is_some().then(|| Arc::new(guest.for_conversion()));
-        Provider { guest: Arc::new(guest), converter, descriptor, roles, imports, size, slots }
+        let pure = Arc::new(guest.pure());
+        Provider { guest: Arc::new(guest), pure, descriptor, roles, imports, size, slots }
     }
 
     /// `sha256:` and the hex digest of the component.
@@ -322,6 +330,7 @@ impl Exports {
         self.pool.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         self.bootstrap.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         self.conversion.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
+        self.admission.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         self.control_plane.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         self.controller.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
         Ok(())

@@ -15,13 +15,13 @@ use crate::load::{self, LoadError};
 use crate::provider::Provider;
 use crate::state::{self, State};
 
-/// Conversions at a time, of all providers together, besides [`RuntimeOptions::max_in_flight`].
-const CONVERSIONS: u32 = 4;
+/// Conversions at a time, and as many admissions, of all providers together, besides [`RuntimeOptions::max_in_flight`].
+const PURE: u32 = 4;
 
 /// How the runtime is made.
 #[derive(Clone, Debug)]
 pub struct RuntimeOptions {
-    /// Calls at a time, of all providers together. Conversions have places of their own.
+    /// Calls at a time, of all providers together. Pure functions (conversion, admission) have places of their own.
     pub max_in_flight: u32,
     /// Most memory that a provider's limits may grant to one call, bytes.
     pub max_memory_bytes: u64,
@@ -71,6 +71,8 @@ pub(crate) struct Shared {
     pub(crate) slots: Arc<Semaphore>,
     /// Places of conversions. Their own: a call may wait for a read that has to be converted.
     pub(crate) conversions: Arc<Semaphore>,
+    /// Places of admissions. Their own: slow ones hold up writers, and no readers.
+    pub(crate) admissions: Arc<Semaphore>,
     pub(crate) aot: Option<AotCache>,
     pub(crate) options: RuntimeOptions,
 }
@@ -80,12 +82,13 @@ impl Runtime {
     pub fn new(options: RuntimeOptions) -> Result<Arc<Self>, RuntimeError> {
         let broken = |error: wasmtime::Error| RuntimeError::Engine(format!("{error:#}"));
         let memory = usize::try_from(options.max_memory_bytes).unwrap_or(usize::MAX);
-        let engine = engine::pooled(options.max_in_flight.saturating_add(CONVERSIONS), memory).map_err(broken)?;
+        let engine = engine::pooled(options.max_in_flight.saturating_add(2 * PURE), memory).map_err(broken)?;
         let shared = Shared {
             linker: state::linker(&engine).map_err(broken)?,
             ticker: Ticker::start(&engine).map_err(RuntimeError::Ticker)?,
             slots: Arc::new(Semaphore::new(options.max_in_flight as usize)),
-            conversions: Arc::new(Semaphore::new(CONVERSIONS as usize)),
+            conversions: Arc::new(Semaphore::new(PURE as usize)),
+            admissions: Arc::new(Semaphore::new(PURE as usize)),
             aot: options.aot_dir.as_deref().map(|path| AotCache::open(path, &engine)).transpose()?,
             engine,
             options,

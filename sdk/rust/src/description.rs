@@ -48,6 +48,7 @@ impl Kind {
             may_wait: Vec::new(),
             exclusive_by: ExclusiveBy::Object,
             bootstrap_data: None,
+            admission: false,
             crd,
         })
     }
@@ -93,6 +94,13 @@ impl Kind {
     #[must_use]
     pub fn bootstrap_data(mut self, path: &str) -> Kind {
         self.0.bootstrap_data = Some(path.to_owned());
+        self
+    }
+
+    /// Asks [`Admission`](crate::Admission) about objects of this kind before they are stored.
+    #[must_use]
+    pub fn admission(mut self) -> Kind {
+        self.0.admission = true;
         self
     }
 }
@@ -149,6 +157,14 @@ impl Description {
     pub fn workload_reads(mut self, group: &str, kind: &str) -> Description {
         self.0.wants.workload_reads.push(pattern(group, kind));
         self
+    }
+
+    /// Reads a kind of the workload cluster and is woken when what it read changes: the host watches all objects of the kind
+    /// there, which costs memory. Nodes wake anyway; Secrets cannot.
+    #[must_use]
+    pub fn workload_watches(mut self, group: &str, kind: &str) -> Description {
+        self.0.wants.workload_watches.push(pattern(group, kind));
+        self.workload_reads(group, kind)
     }
 
     /// Creates, patches or deletes a kind of the workload cluster.

@@ -28,7 +28,7 @@ macro_rules! export_control_plane_provider {
 
 /// Exports any choice of the interfaces whose traits a type implements: `descriptor` ([`Provider`](crate::Provider)),
 /// `infrastructure_cluster`, `infrastructure_machine`, `infrastructure_machine_pool`, `bootstrap`, `control_plane`,
-/// `controller` and `conversion`.
+/// `controller`, `conversion` and `admission`.
 ///
 /// ```
 /// struct Boxes; // and its traits

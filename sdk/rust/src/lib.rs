@@ -74,6 +74,8 @@
 //!
 //! A panic becomes a trap: the host reports its message, and the outcome of that call is lost.
 
+#[cfg(all(feature = "crds", not(target_family = "wasm")))]
+pub mod crd;
 mod description;
 mod export;
 #[cfg(target_family = "wasm")]
@@ -95,8 +97,8 @@ pub use host::{Algorithm, EtcdMember, Host, HttpRequest, HttpResponse, Level, Ob
 pub use outcome::{Condition, Event, Operation, Outcome, Place};
 pub use problem::{Fault, Problem};
 pub use provider::{
-    Address, AddressKind, Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer,
-    Controller, Conversion, Endpoint, FailureDomain, Format, InfrastructureCluster, InfrastructureMachine,
-    InfrastructureMachinePool, MachineAnswer, PoolAnswer, Provider,
+    Address, AddressKind, Admission, Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane,
+    ControlPlaneAnswer, Controller, Conversion, Endpoint, FailureDomain, Format, InfrastructureCluster,
+    InfrastructureMachine, InfrastructureMachinePool, MachineAnswer, PoolAnswer, Provider,
 };
 pub use refused::{Optional, Refusal, Refused};

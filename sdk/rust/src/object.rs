@@ -2,7 +2,7 @@
 
 use capwasm_api::json;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
 
@@ -60,6 +60,14 @@ pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(name)?.as_str()
 }
 
+/// An owner reference to `owner`, for what is made for it and should go with it.
+pub fn owner_reference(owner: &Value) -> Value {
+    json!({
+        "apiVersion": text(owner, "/apiVersion"), "kind": kind(owner), "name": name(owner), "uid": uid(owner),
+        "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
 /// Whether it is being deleted.
 pub fn is_deleting(object: &Value) -> bool {
     json::at(object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
@@ -99,7 +107,6 @@ pub fn merge(target: &mut Value, patch: &Value) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_merge_patch_adds_replaces_and_clears() {

@@ -226,3 +226,43 @@ pub trait Conversion {
     /// `object` in the API version `to` (`group/version`), with nothing lost.
     fn convert(object: Value, to: &str) -> Result<Value, Problem>;
 }
+
+/// Defaults and rules of the kinds that are described with [`Kind::admission`](crate::Kind::admission), beyond what the
+/// schemas of their CRDs say. Pure: it has no host to ask. A provider with several such kinds tells them apart by
+/// [`object::kind`](crate::object::kind).
+///
+/// ```
+/// use capwasm_sdk::{Admission, Problem};
+/// use serde_json::{Value, json};
+///
+/// struct Boxes;
+///
+/// impl Admission for Boxes {
+///     fn default(mut object: Value, _: Option<&Value>) -> Result<Value, Problem> {
+///         if object["spec"]["size"].is_null() {
+///             object["spec"]["size"] = json!("small");
+///         }
+///         Ok(object)
+///     }
+///     fn validate(object: &Value, old: Option<&Value>) -> Result<Vec<String>, Problem> {
+///         match old {
+///             Some(old) if old["spec"]["size"] != object["spec"]["size"] => {
+///                 Err(Problem::invalid("SizeImmutable", "spec.size: may not change; make another box"))
+///             }
+///             _ => Ok(Vec::new()),
+///         }
+///     }
+/// }
+///
+/// let small = <Boxes as Admission>::default(json!({"spec": {}}), None).unwrap();
+/// assert_eq!(small["spec"]["size"], "small");
+/// assert!(Boxes::validate(&json!({"spec": {"size": "large"}}), Some(&small)).is_err());
+/// ```
+pub trait Admission {
+    /// `object` with what its author left out; without this, as it is. `old` is the stored one, none when it is created.
+    fn default(object: Value, _old: Option<&Value>) -> Result<Value, Problem> {
+        Ok(object)
+    }
+    /// Refuses with a problem, or warns the client with the texts that it returns.
+    fn validate(object: &Value, old: Option<&Value>) -> Result<Vec<String>, Problem>;
+}

@@ -114,7 +114,7 @@ fn defaulted(resource: &Resource, mut object: Value) -> Value {
 }
 
 /// Identity and ownership are not the converter's: of the metadata it only changes labels and annotations.
-fn keep_metadata(object: &mut Value, mut metadata: Value) {
+pub(super) fn keep_metadata(object: &mut Value, mut metadata: Value) {
     if let Some(kept) = metadata.as_object_mut() {
         for field in ["labels", "annotations"] {
             match object.get_mut("metadata").and_then(|metadata| metadata.get_mut(field)).map(Value::take) {

@@ -92,11 +92,12 @@ impl Registry {
             root.remove("status");
         }
         strategy::prepare_create(at, &mut object, options);
-        let mut object = self.admit(at, object, None)?;
+        let mut object = self.admit(at, object, None, options).await?;
         strategy::prepare(self, at, &mut object, None);
         check_metadata(at, &object)?;
         self.validate(at, &object, None)?;
         strategy::validate(at, &object, None)?;
+        let warnings = self.approve(at, &object, None, options).await?;
         if !tracked {
             let schema = resource.storage_schema.as_deref();
             apply::update(None, &mut object, schema, &options.manager, None, &self.stamp());
@@ -120,7 +121,7 @@ impl Registry {
         if resource.namespaced && !options.internal && !options.dry_run {
             self.take_back_if_homeless(at).await?;
         }
-        Ok(Written { data: self.show(resource, &data, revision)?, created: true, warnings: Vec::new() })
+        Ok(Written { data: self.show(resource, &data, revision)?, created: true, warnings })
     }
 
     /// To be called after a write to `resource`.

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{FieldValidation, Locator, Registry, WriteOptions};
 use crate::catalog::Resource;
-use crate::config::GroupKind;
 use crate::meta;
 use crate::schema::{self, FieldError};
 use crate::status::{ApiError, ApiResult, Cause};
@@ -76,23 +75,6 @@ impl Registry {
         // What it warns of was warned of when it was decoded, or is found again in the merged object.
         let object = shaped(at, object, options, &mut Vec::new())?;
         self.to_storage(&at.resource, object)
-    }
-
-    /// Fills in defaults and runs the admission hooks of the kind.
-    pub(super) fn admit(&self, at: &Locator, mut object: Value, old: Option<&Value>) -> ApiResult<Value> {
-        let resource = &at.resource;
-        if let Some(schema) = &resource.storage_schema {
-            schema::default(schema, &mut object);
-        }
-        let kind = GroupKind::new(&resource.group, &resource.kind);
-        for (_, hook) in self.config.admission.iter().filter(|(known, _)| *known == kind) {
-            object = hook(&object, old).map_err(|denied| {
-                let message =
-                    format!("admission webhook \"{}.in-process\" denied the request: {denied}", resource.singular);
-                ApiError::forbidden(message).about(&resource.group, &resource.kind, &at.name)
-            })?;
-        }
-        Ok(object)
     }
 
     /// Validates against the schema of the storage version.

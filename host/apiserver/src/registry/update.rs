@@ -77,7 +77,11 @@ impl Registry {
                 };
                 match self.insert(at, incoming, options, edited.tracked).await {
                     Err(error) if error.reason == "AlreadyExists" => continue,
-                    other => return other.map(|written| Written { warnings, ..written }),
+                    other => {
+                        let mut written = other?;
+                        written.warnings.extend(warnings);
+                        return Ok(written);
+                    }
                 }
             };
             if let Some(written) = self.attempt(at, part, options, &record, &edit).await? {
@@ -121,7 +125,7 @@ impl Registry {
         }
         keep_system_fields(&mut new, &live);
         if part == Part::Main {
-            new = self.admit(at, new, Some(&live))?;
+            new = self.admit(at, new, Some(&live), options).await?;
             keep_system_fields(&mut new, &live);
             strategy::prepare(self, at, &mut new, Some(&live));
         }
@@ -141,6 +145,9 @@ impl Registry {
         create::check_metadata(at, &new)?;
         self.validate(at, &new, Some(&live))?;
         strategy::validate(at, &new, Some(&live))?;
+        if part == Part::Main {
+            warnings.extend(self.approve(at, &new, Some(&live), options).await?);
+        }
         // The last finalizer of a deleted object is gone: so is the object.
         let gone = meta::deleting(&live) && meta::finalizers(&new).is_empty() && !strategy::holds(at, &new);
         if options.dry_run {

@@ -32,6 +32,8 @@ struct Inspected {
     kinds: Vec<Value>,
     /// Whether it converts between the API versions of its kinds.
     converts: bool,
+    /// Kinds whose objects it defaults and validates before they are stored.
+    admits: Vec<String>,
     wants: Wants,
 }
 
@@ -56,6 +58,7 @@ pub async fn inspect(options: Inspect) -> Result<()> {
             .map(|kind| serde_json::json!({"group": kind.group, "kind": kind.kind, "version": kind.version, "role": kind.role}))
             .collect(),
         converts: provider.converts(),
+        admits: descriptor.kinds.iter().filter(|kind| kind.admission).map(|kind| kind.kind.clone()).collect(),
         wants: descriptor.wants.clone(),
     };
     options.output.print(&inspected, people)
@@ -83,6 +86,9 @@ fn people(provider: &Inspected) -> String {
     if provider.converts {
         text += "converts between the API versions of its kinds\n";
     }
+    if !provider.admits.is_empty() {
+        text += &format!("defaults and validates {}\n", provider.admits.join(", "));
+    }
     text += "wants\n";
     let wants = &provider.wants;
     let kinds = |list: &[capwasm_api::descriptor::KindPattern]| {
@@ -90,12 +96,13 @@ fn people(provider: &Inspected) -> String {
             .map(|kind| if kind.group.is_empty() { kind.kind.clone() } else { format!("{}.{}", kind.kind, kind.group) })
             .collect()
     };
-    let lists: [(&str, Vec<String>); 7] = [
+    let lists: [(&str, Vec<String>); 8] = [
         ("endpoints", wants.endpoints.clone()),
         ("origins", wants.origins.clone()),
         ("reads", kinds(&wants.reads)),
         ("writes", kinds(&wants.writes)),
         ("workload reads", kinds(&wants.workload_reads)),
+        ("workload watches", kinds(&wants.workload_watches)),
         ("workload writes", kinds(&wants.workload_writes)),
         ("secrets", wants.secrets.clone()),
     ];

@@ -86,6 +86,9 @@ fn roles(provider: &Value) -> Vec<String> {
     if json::flag(provider, "/status/converts") == Some(true) {
         roles.push("conversion".to_owned());
     }
+    if kinds.iter().any(|kind| kind.get("admission").is_some()) {
+        roles.push("admission".to_owned());
+    }
     roles.sort();
     roles.dedup();
     roles

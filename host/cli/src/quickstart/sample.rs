@@ -13,14 +13,15 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// What kind itself runs after kubeadm: the CNI that the node image ships, with the pod network filled in.
 pub const INSTALL_CNI: &str = "sed 's,{{ *\\.PodSubnet *}},192.168.0.0/16,' /kind/manifests/default-cni.yaml | kubectl --kubeconfig /etc/kubernetes/admin.conf apply -f -";
 
+/// YAML documents as objects.
+pub fn documents(manifests: &str) -> Result<Vec<Value>> {
+    serde_saphyr::from_multiple(manifests).context("the manifests are not YAML")
+}
+
 /// Server-side apply of YAML documents.
 pub async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(manifests).context("the manifests are not YAML")?;
-    for document in documents {
-        let (group, version) = json::text(&document, "/apiVersion")
-            .and_then(|text| text.split_once('/'))
-            .context("a manifest without apiVersion")?;
-        let api = api(client, group, version, json::kind(&document), json::namespace(&document));
+    for document in documents(manifests)? {
+        let api = api_of(client, &document)?;
         let name = json::name(&document);
         let applied = api.patch(name, &PatchParams::apply("capwasm-quickstart"), &Patch::Apply(&document)).await;
         applied.with_context(|| format!("unable to apply {} {name}", json::kind(&document)))?;
@@ -31,38 +32,45 @@ pub async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
 /// Deletes the Cluster, which takes everything that it owns along, then whatever of the manifests it never came to own;
 /// returns when nothing is left.
 pub async fn delete(client: &kube::Client, manifests: &str) -> Result<()> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(manifests).context("the manifests are not YAML")?;
-    let (cluster, rest): (Vec<&Value>, Vec<&Value>) =
+    let documents = documents(manifests)?;
+    let (clusters, rest): (Vec<&Value>, Vec<&Value>) =
         documents.iter().partition(|document| json::kind(document) == "Cluster");
-    for document in cluster.into_iter().chain(rest) {
-        let (group, version) = json::text(document, "/apiVersion")
-            .and_then(|text| text.split_once('/'))
-            .context("a manifest without apiVersion")?;
-        let api = api(client, group, version, json::kind(document), json::namespace(document));
-        let name = json::name(document);
-        match api.delete(name, &DeleteParams::default()).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 404 => continue,
-            Err(error) => {
-                return Err(error).with_context(|| format!("unable to delete {} {name}", json::kind(document)));
+    // The rest may wait for each other.
+    for together in [clusters, rest] {
+        for document in &together {
+            let name = json::name(document);
+            match api_of(client, document)?.delete(name, &DeleteParams::default()).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("unable to delete {} {name}", json::kind(document)));
+                }
             }
         }
-        while api
-            .get_opt(name)
-            .await
-            .with_context(|| format!("unable to read {} {name}", json::kind(document)))?
-            .is_some()
-        {
-            tokio::time::sleep(GLANCE).await;
+        for document in &together {
+            gone(&api_of(client, document)?, document).await?;
         }
     }
     Ok(())
 }
 
-fn api(client: &kube::Client, group: &str, version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
-    Api::namespaced_with(
-        client.clone(),
-        namespace,
-        &ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)),
-    )
+async fn gone(api: &Api<DynamicObject>, document: &Value) -> Result<()> {
+    let name = json::name(document);
+    let unable = || format!("unable to read {} {name}", json::kind(document));
+    while api.get_opt(name).await.with_context(unable)?.is_some() {
+        tokio::time::sleep(GLANCE).await;
+    }
+    Ok(())
+}
+
+/// Where objects like this one are.
+pub fn api_of(client: &kube::Client, document: &Value) -> Result<Api<DynamicObject>> {
+    let version = json::text(document, "/apiVersion").context("a manifest without apiVersion")?;
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, json::kind(document)));
+    let namespace = match json::namespace(document) {
+        "" => super::NAMESPACE,
+        namespace => namespace,
+    };
+    Ok(Api::namespaced_with(client.clone(), namespace, &resource))
 }

@@ -149,7 +149,12 @@ impl Loader {
         served: bool,
     ) -> Result<Result<Crds, Refusal>, ReconcileError> {
         let kind = pass.view.kind_at("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
-        let versions = if self.parts.conversions.is_some() { Versions::All } else { Versions::Stored };
+        let client_config = self.parts.conversions.as_ref().and_then(|conversions| conversions.client_config());
+        let versions = match (&client_config, &self.parts.conversions) {
+            (Some(config), _) => Versions::Webhook(config),
+            (None, Some(_)) => Versions::All,
+            (None, None) => Versions::Stored,
+        };
         let mut crds = Crds { operations: Vec::new(), installed: Vec::new(), waits: false };
         for wanted in crd::of_provider(provider.descriptor(), versions) {
             let name = json::name(&wanted).to_owned();

@@ -252,7 +252,13 @@ fn describe(object: &mut Value, provider: &Provider) {
     let kinds: Vec<Value> = descriptor
         .kinds
         .iter()
-        .map(|kind| json!({"group": kind.group, "kind": kind.kind, "version": kind.version, "role": kind.role}))
+        .map(|kind| {
+            let mut told = json!({"group": kind.group, "kind": kind.kind, "version": kind.version, "role": kind.role});
+            if kind.admission {
+                told["admission"] = json!(json::text(&kind.crd, "/spec/names/plural"));
+            }
+            told
+        })
         .collect();
     let status = json::map(object, &["status"]);
     status.insert("digest".into(), provider.digest().into());

@@ -17,6 +17,7 @@ fn kind(role: Role) -> KindDescriptor {
         may_wait: vec!["addresses".into(), "Booted".into()],
         exclusive_by: ExclusiveBy::Object,
         bootstrap_data: None,
+        admission: false,
         crd: json!({"spec": {"versions": [{"name": "v1beta2", "schema": {"openAPIV3Schema": {"properties": {
             "status": {"properties": {"failureDomain": {}, "observedGeneration": {}, "initialization": {}}}}}}}]}}),
     }

@@ -18,7 +18,7 @@ use tokio::{
     sync::{Notify, watch},
     time::Instant,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Mark, Part,
@@ -37,11 +37,12 @@ const LONGEST_LIST: Duration = Duration::from_secs(60);
 const LEAST_UNSERVED: Duration = Duration::from_millis(200);
 const MOST_UNSERVED: Duration = Duration::from_secs(10);
 
-/// One kind's watch, running in its own task.
+/// One kind's watch, running in its own task, which ends with it.
 pub(super) struct Watch {
     store: Arc<Store>,
     progress: watch::Receiver<Progress>,
     shared: Arc<Shared>,
+    _end: DropGuard,
 }
 
 /// How far a watch is.
@@ -73,6 +74,7 @@ impl Watch {
         let (sender, progress) = watch::channel(Progress::Waiting);
         let shared = Arc::new(Shared::default());
         let (task_store, task_shared) = (store.clone(), shared.clone());
+        let end = shutdown.clone().drop_guard();
         tokio::spawn(async move {
             let resource = task_store.kind().api_resource();
             let labels = part.map(|part| part.selector().to_string()).unwrap_or_default();
@@ -96,7 +98,7 @@ impl Watch {
             // `None` means shut down; following never ends by itself.
             shutdown.run_until_cancelled(follow).await;
         });
-        Self { store, progress, shared }
+        Self { store, progress, shared, _end: end }
     }
 
     pub(super) fn store(&self) -> &Arc<Store> {

@@ -142,6 +142,36 @@ async fn a_part_of_a_kind_is_watched_once_it_is_listed() {
     tokio::time::timeout(Duration::from_secs(5), cache.caught_up(&not_in_the_part)).await.expect("is not waited for");
 }
 
+/// A kind outside of the scope, or only in part inside of it, is watched whole once somebody follows it, and wakes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_that_is_followed_is_watched_whole_and_wakes_whoever_read_it() {
+    let world = World::start().await;
+    const PART: Scope = Scope::Only(&[Extent::part("", "ConfigMap", "default", &[("tier", "a")])]);
+    let source = Source::Workload(ClusterId::new("default", "c"));
+    let cache = Cache::scoped(world.client.clone(), source, world.interests.clone(), PART);
+    let (woken, config, widget) = (Arc::new(AtomicUsize::new(0)), config_kind(), world.widget.clone());
+    let reader = world.interests.register(Arc::new(Count(woken.clone())));
+    let reading = world.interests.begin(reader, &Key::new(&config, "default", "reader"));
+    let view = View::new(&cache, &world.interests, reading);
+    world.add_config("out", json!({})).await;
+    let tier = Selector::parse("tier=a").unwrap();
+    assert_eq!(view.list(&config, Some("default"), &tier).await.unwrap().len(), 0);
+    assert_eq!(cache.size().0, 0);
+
+    cache.follow(&config);
+    cache.follow(&config);
+    cache.follow(&widget);
+    assert!(view.get(&config, "default", "out").await.unwrap().is_some());
+    assert!(view.get(&widget, "default", "w").await.unwrap().is_none());
+    assert_eq!((cache.watch_count(), cache.size().0), (2, 1), "the whole in place of the part");
+    let seen = woken.load(Ordering::SeqCst);
+    world.add_widget("w", json!({})).await;
+    until("what was not there has come", || async { woken.load(Ordering::SeqCst) > seen }).await;
+    let seen = woken.load(Ordering::SeqCst);
+    world.try_send("DELETE", "/api/v1/namespaces/default/configmaps/out", None).await.unwrap();
+    until("what was there is gone", || async { woken.load(Ordering::SeqCst) > seen }).await;
+}
+
 struct Count(Arc<AtomicUsize>);
 
 impl Wake for Count {

@@ -7,8 +7,15 @@ use serde_json::Value;
 
 use crate::grants::Origin;
 
+/// Which pure functions a component exports.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pure {
+    pub(crate) conversion: bool,
+    pub(crate) admission: bool,
+}
+
 /// Everything that is wrong, in words for the provider's author.
-pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], converts: bool) -> Vec<String> {
+pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], pure: Pure) -> Vec<String> {
     let mut problems = Vec::new();
     if !dns_label(&descriptor.name) {
         problems.push(format!("name {:?} is no DNS label", descriptor.name));
@@ -25,8 +32,14 @@ pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], converts: boo
         if !seen.insert(name.clone()) {
             problems.push(format!("kind {name} is served twice"));
         }
-        let found = kind_problems(kind, exported).into_iter().chain(conversion_problem(kind, converts));
-        problems.extend(found.map(|problem| format!("kind {name}: {problem}")));
+        let found = kind_problems(kind, exported).into_iter().chain(conversion_problem(kind, pure.conversion));
+        let unasked = (kind.admission && !pure.admission)
+            .then(|| "it says admission, and the component does not export admission".to_owned());
+        problems.extend(found.chain(unasked).map(|problem| format!("kind {name}: {problem}")));
+    }
+    if pure.admission && !descriptor.kinds.iter().any(|kind| kind.admission) {
+        // Its author believes that it is asked.
+        problems.push("it exports admission, and none of its kinds says so; set `admission` of a kind".to_owned());
     }
     problems.extend(wants_problems(&descriptor.wants));
     problems
@@ -126,6 +139,18 @@ fn wants_problems(wants: &Wants) -> Vec<String> {
     let mut problems = Vec::new();
     let endpoints = wants.endpoints.iter().filter(|name| !dns_label(name));
     problems.extend(endpoints.map(|name| format!("wanted endpoint {name:?} is no DNS label")));
+    for watched in &wants.workload_watches {
+        let name = format!("{}.{}", watched.kind, watched.group);
+        // Their objects are never kept whole in memory.
+        let kept =
+            !watched.matches("", "Secret") && !watched.matches("apiextensions.k8s.io", "CustomResourceDefinition");
+        if watched.kind == "*" || !kept {
+            problems
+                .push(format!("workloadWatches: {name} cannot be watched; name a kind that is neither Secret nor CRD"));
+        } else if !wants.workload_reads.contains(watched) {
+            problems.push(format!("workloadWatches: {name} is not among workloadReads"));
+        }
+    }
     let origins = wants.origins.iter().filter_map(|origin| origin.parse::<Origin>().err());
     problems.extend(origins.map(|error| format!("wanted {error}")));
     let kinds = [&wants.reads, &wants.writes, &wants.workload_reads, &wants.workload_writes].into_iter().flatten();
@@ -200,7 +225,7 @@ mod tests {
         document["kinds"][0]["finalizers"] =
             json!(["infrastructure.example.org/machine", "examplemachine.infrastructure.example.org"]);
         change(&mut document);
-        problems(&serde_json::from_value(document).unwrap(), &[Role::InfrastructureMachine], false)
+        problems(&serde_json::from_value(document).unwrap(), &[Role::InfrastructureMachine], Pure::default())
     }
 
     #[test]
@@ -211,7 +236,15 @@ mod tests {
     #[test]
     fn each_defect_is_named() {
         type Change = fn(&mut Value);
-        let rows: [(&str, Change); 17] = [
+        let rows: [(&str, Change); 20] = [
+            ("Pod. is not among workloadReads", |d| {
+                d["wants"] = json!({"workloadWatches": [{"group": "", "kind": "Pod"}]});
+            }),
+            ("Secret. cannot be watched", |d| {
+                let secret = json!([{"group": "", "kind": "Secret"}]);
+                d["wants"] = json!({"workloadReads": secret, "workloadWatches": secret});
+            }),
+            ("does not export admission", |d| d["kinds"][0]["admission"] = json!(true)),
             ("does not export conversion", |d| {
                 let mut older = d["kinds"][0]["crd"]["spec"]["versions"][0].clone();
                 older["name"] = json!("v1beta1");
@@ -244,6 +277,19 @@ mod tests {
             let problems = found(change);
             assert!(problems.iter().any(|problem| problem.contains(expected)), "{expected}: {problems:?}");
         }
+    }
+
+    #[test]
+    fn admission_that_nobody_is_asked_for_is_a_mistake() {
+        let roles = [Role::InfrastructureMachine];
+        let of = |document: Value| {
+            let pure = Pure { admission: true, ..Pure::default() };
+            problems(&serde_json::from_value(document).unwrap(), &roles, pure)
+        };
+        assert_eq!(of(good()), ["it exports admission, and none of its kinds says so; set `admission` of a kind"]);
+        let mut asked = good();
+        asked["kinds"][0]["admission"] = json!(true);
+        assert_eq!(of(asked), Vec::<String>::new());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `conversion.convert`: the same answer every time, from the object alone.
 
-use capwasm_runtime::{ConversionError, Failure, Limits};
+use capwasm_runtime::{Failure, Limits, PureError};
 use serde_json::{Value, json};
 
 use crate::support::Bench;
@@ -16,7 +16,7 @@ fn pool(what: &str) -> String {
     .to_string()
 }
 
-async fn convert(bench: &Bench, objects: Vec<String>, to: &str) -> Result<Vec<Value>, ConversionError> {
+async fn convert(bench: &Bench, objects: Vec<String>, to: &str) -> Result<Vec<Value>, PureError> {
     let converted = bench.provider.convert(objects, to).await?;
     Ok(converted.iter().map(|text| serde_json::from_str(text).unwrap()).collect())
 }
@@ -49,11 +49,11 @@ async fn a_conversion_reads_nothing_and_is_the_same_every_time() {
 async fn a_conversion_that_fails_fails_alone_and_says_why() {
     let bench = Bench::new(Limits::default()).await;
     let error = async |what: &str| convert(&bench, vec![pool(what)], V1BETA1).await.unwrap_err();
-    assert!(matches!(error("refuse").await, ConversionError::Refused(problem) if problem.reason == "Unsayable"));
-    assert!(matches!(error("act").await, ConversionError::Contract(why) if why.contains("outcome")));
-    assert!(matches!(error("lose").await, ConversionError::Contract(why) if why.contains("0 objects for 1")));
+    assert!(matches!(error("refuse").await, PureError::Refused(problem) if problem.reason == "Unsayable"));
+    assert!(matches!(error("act").await, PureError::Contract { problem, .. } if problem.contains("outcome")));
+    assert!(matches!(error("lose").await, PureError::Contract { problem, .. } if problem.contains("0 objects for 1")));
     let failure = async |what: &str| match error(what).await {
-        ConversionError::Call(error) => error.failure,
+        PureError::Call(error) => error.failure,
         other => panic!("{other}"),
     };
     assert!(matches!(failure("panic").await, Failure::Trap { .. }));

@@ -113,3 +113,14 @@ pub mod conversion {
     });
     pub use self::exports::capwasm::provider::conversion::*;
 }
+
+pub mod admission {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package capwasm:sdk; world admission { export capwasm:provider/admission@0.1.0; }",
+        world: "capwasm:sdk/admission",
+        pub_export_macro: true,
+        with: { "capwasm:provider/types@0.1.0": crate::guest::bindings::imported::types },
+    });
+    pub use self::exports::capwasm::provider::admission::*;
+}

@@ -5,15 +5,15 @@ use std::marker::PhantomData;
 use serde_json::Value;
 
 use super::bindings::{
-    bootstrap, control_plane, controller, conversion, descriptor, imported::types, infrastructure_cluster,
+    admission, bootstrap, control_plane, controller, conversion, descriptor, imported::types, infrastructure_cluster,
     infrastructure_machine, infrastructure_machine_pool,
 };
 use super::imports::{Imports, deliver};
 use crate::host::Host;
 use crate::problem::{Fault, Problem};
 use crate::provider::{
-    Bootstrap, Context, ControlPlane, Controller, Conversion, Endpoint, InfrastructureCluster, InfrastructureMachine,
-    InfrastructureMachinePool, Provider,
+    Admission, Bootstrap, Context, ControlPlane, Controller, Conversion, Endpoint, InfrastructureCluster,
+    InfrastructureMachine, InfrastructureMachinePool, Provider,
 };
 
 /// Runs one role function; the outcome is handed over whatever it returned.
@@ -140,6 +140,22 @@ impl<T: Conversion> conversion::Guest for Guest<T> {
         let convert = |text: String| T::convert(parse(&text)?, &to).map(|object| object.to_string());
         objects.into_iter().map(convert).collect::<Result<_, Problem>>().map_err(problem)
     }
+}
+
+impl<T: Admission> admission::Guest for Guest<T> {
+    fn default(object: String, old: Option<String>) -> Result<String, types::Problem> {
+        let work = || T::default(parse(&object)?, parse_old(old)?.as_ref()).map(|object| object.to_string());
+        work().map_err(problem)
+    }
+
+    fn validate(object: String, old: Option<String>) -> Result<Vec<String>, types::Problem> {
+        let work = || T::validate(&parse(&object)?, parse_old(old)?.as_ref());
+        work().map_err(problem)
+    }
+}
+
+fn parse_old(old: Option<String>) -> Result<Option<Value>, Problem> {
+    old.map(|old| parse(&old)).transpose()
 }
 
 impl<T: Bootstrap> bootstrap::Guest for Guest<T> {

@@ -1,0 +1,208 @@
+//! The webhook's own CA and serving certificate. Keys are ECDSA P-256.
+//!
+//! The CA that signs comes first in the bundle that API servers trust; those before it stay in it until they end, so that
+//! nothing is out of step while it is replaced.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use jiff::{Timestamp, ToSpan};
+use k8s_openapi::ByteString;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
+/// Days that a CA lasts, and before its end by when it has been replaced.
+const AUTHORITY: Lifetime = Lifetime { days: 730, renew: 365 };
+/// The same of a serving certificate, which is in memory only.
+const SERVING: Lifetime = Lifetime { days: 90, renew: 30 };
+/// Keys of the Secret's data.
+const BUNDLE: &str = "ca.crt";
+const KEY: &str = "ca.key";
+
+struct Lifetime {
+    days: i64,
+    renew: i64,
+}
+
+/// Who signs, and who is trusted.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Authority {
+    /// PEM: the one that signs, then its predecessors that have not ended.
+    pub bundle: String,
+    key: String,
+}
+
+/// A certificate with its key, PEM.
+pub struct Serving {
+    /// The leaf alone: clients have the CA.
+    pub certificate: String,
+    /// PKCS#8.
+    pub key: String,
+    /// When it has to be replaced.
+    pub renew: Timestamp,
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authority").field("bundle", &self.bundle).finish_non_exhaustive()
+    }
+}
+
+impl Authority {
+    /// The one in a Secret's data; none if it is not whole or readable.
+    pub fn from_data(data: &BTreeMap<String, ByteString>) -> Option<Authority> {
+        let text = |key: &str| String::from_utf8(data.get(key)?.0.clone()).ok();
+        let authority = Authority { bundle: text(BUNDLE)?, key: text(KEY)? };
+        let current = authority.certificates().into_iter().next()?;
+        let key = KeyPair::from_pem(&authority.key).ok()?;
+        Issuer::from_ca_cert_pem(&current, key).ok()?;
+        ends(&current)?;
+        Some(authority)
+    }
+
+    /// As it is in a Secret's data.
+    pub fn to_data(&self) -> BTreeMap<String, ByteString> {
+        let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+        [(BUNDLE.to_owned(), bytes(&self.bundle)), (KEY.to_owned(), bytes(&self.key))].into()
+    }
+
+    /// Its successor, if it is time.
+    pub fn renewed(&self, now: Timestamp) -> Result<Option<Authority>> {
+        if now < self.renew() {
+            return Ok(None);
+        }
+        let mut next = Authority::new(now)?;
+        let live = |certificate: &String| ends(certificate).is_some_and(|end| end > now);
+        for certificate in self.certificates().into_iter().filter(live) {
+            next.bundle.push_str(&certificate);
+        }
+        Ok(Some(next))
+    }
+
+    /// When it has to be replaced.
+    pub fn renew(&self) -> Timestamp {
+        let end = self.certificates().first().and_then(|current| ends(current));
+        end.and_then(|end| later(end, -AUTHORITY.renew).ok()).unwrap_or(Timestamp::MIN)
+    }
+
+    /// A new one.
+    pub fn new(now: Timestamp) -> Result<Authority> {
+        let key = KeyPair::generate().context("unable to make a key")?;
+        // A name of its own: two of one name and different keys in a bundle make verifiers try the wrong one first.
+        let mut params = parameters(&format!("capwasm-webhook-ca-{}", now.as_second()), Vec::new(), now, &AUTHORITY)?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let certificate = params.self_signed(&key).context("unable to make a CA")?;
+        Ok(Authority { bundle: certificate.pem(), key: key.serialize_pem() })
+    }
+
+    /// A serving certificate for these names.
+    pub fn issue(&self, names: &[String], now: Timestamp) -> Result<Serving> {
+        let current = self.certificates().into_iter().next().context("the CA has no certificate")?;
+        let key = KeyPair::from_pem(&self.key).context("unable to read the CA's key")?;
+        let issuer = Issuer::from_ca_cert_pem(&current, key).context("unable to read the CA")?;
+        let key = KeyPair::generate().context("unable to make a key")?;
+        let mut params = parameters("capwasm-webhook", names.to_vec(), now, &SERVING)?;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        let certificate = params.signed_by(&key, &issuer).context("unable to sign")?;
+        let renew = later(now, SERVING.days - SERVING.renew)?;
+        Ok(Serving { certificate: certificate.pem(), key: key.serialize_pem(), renew })
+    }
+
+    fn certificates(&self) -> Vec<String> {
+        const END: &str = "-----END CERTIFICATE-----";
+        let whole = |part: &str| part.contains("-----BEGIN CERTIFICATE-----");
+        self.bundle.split_inclusive(END).filter(|part| whole(part)).map(|part| format!("{}\n", part.trim())).collect()
+    }
+}
+
+fn parameters(name: &str, names: Vec<String>, now: Timestamp, lifetime: &Lifetime) -> Result<CertificateParams> {
+    let mut params = CertificateParams::new(names).context("unable to name a certificate")?;
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    // From yesterday: clocks differ.
+    let date = |time: Timestamp| {
+        let date = time.to_zoned(jiff::tz::TimeZone::UTC).date();
+        // Months and days of a calendar date are positive.
+        rcgen::date_time_ymd(i32::from(date.year()), date.month().unsigned_abs(), date.day().unsigned_abs())
+    };
+    (params.not_before, params.not_after) = (date(later(now, -1)?), date(later(now, lifetime.days)?));
+    Ok(params)
+}
+
+fn later(time: Timestamp, days: i64) -> Result<Timestamp> {
+    time.checked_add((days * 24).hours()).context("a time that does not exist")
+}
+
+/// When a certificate (PEM) ends.
+fn ends(certificate: &str) -> Option<Timestamp> {
+    let der = CertificateDer::from_pem_slice(certificate.as_bytes()).ok()?;
+    let (_, parsed) = x509_parser::parse_x509_certificate(&der).ok()?;
+    Timestamp::from_second(parsed.validity().not_after.timestamp()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_authority_is_kept_until_its_last_year_and_trusted_until_its_end() {
+        let first = Authority::new(at("2026-03-01T12:00:00Z")).unwrap();
+        assert_eq!(Authority::from_data(&first.to_data()), Some(first.clone()), "it comes back from its Secret");
+        assert!(first.renewed(at("2027-02-27T00:00:00Z")).unwrap().is_none());
+        let second = first.renewed(at("2027-03-03T00:00:00Z")).unwrap().expect("time to renew");
+        assert_eq!(second.certificates().len(), 2, "both are trusted");
+        assert_eq!(second.certificates()[1], first.certificates()[0]);
+        assert_eq!(Authority::from_data(&second.to_data()), Some(second.clone()));
+        let third = second.renewed(at("2028-03-05T00:00:00Z")).unwrap().expect("time to renew");
+        assert_eq!(third.certificates()[1..], second.certificates()[..1], "the first has ended");
+    }
+
+    #[test]
+    fn what_is_no_authority_is_made_anew() {
+        let whole = Authority::new(at("2026-03-01T12:00:00Z")).unwrap();
+        let other = Authority::new(at("2026-03-01T12:00:00Z")).unwrap();
+        let without = |key: &str| {
+            let mut data = whole.to_data();
+            data.remove(key);
+            data
+        };
+        let mut broken = whole.to_data();
+        broken.insert(BUNDLE.into(), ByteString(b"no certificate".to_vec()));
+        let mut unlike = whole.to_data();
+        unlike.insert(KEY.into(), ByteString(b"no key".to_vec()));
+        for data in [without(BUNDLE), without(KEY), broken, unlike] {
+            assert_eq!(Authority::from_data(&data), None);
+        }
+        assert_ne!(whole.bundle, other.bundle);
+    }
+
+    #[test]
+    fn a_serving_certificate_is_for_its_names_and_signed_by_the_newest() {
+        let now = at("2026-03-01T12:00:00Z");
+        let first = Authority::new(now).unwrap();
+        let second = first.renewed(at("2027-06-01T00:00:00Z")).unwrap().unwrap();
+        let serving = second.issue(&["a.b.svc".into(), "127.0.0.1".into()], at("2027-06-01T00:00:00Z")).unwrap();
+        assert_eq!(serving.renew, at("2027-07-31T00:00:00Z"));
+        let leaf = CertificateDer::from_pem_slice(serving.certificate.as_bytes()).unwrap();
+        let (_, leaf) = x509_parser::parse_x509_certificate(&leaf).unwrap();
+        let signed_by = |authority: &Authority| {
+            let ca = CertificateDer::from_pem_slice(authority.certificates()[0].as_bytes()).unwrap();
+            let (_, ca) = x509_parser::parse_x509_certificate(&ca).unwrap();
+            leaf.verify_signature(Some(ca.public_key())).is_ok()
+        };
+        assert!(signed_by(&second) && !signed_by(&first));
+        assert_eq!(leaf.subject_alternative_name().unwrap().unwrap().value.general_names.len(), 2);
+    }
+}

@@ -1,0 +1,198 @@
+//! The webhook's way in: HTTP over TLS with a certificate that may change at any time.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use capwasm_providers::Conversions;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Body, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use parking_lot::RwLock;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::certificates::Serving;
+use super::configuration::{CONVERT, DEFAULT, Kind, VALIDATE};
+use super::reviews::Reviews;
+
+/// Largest review: all objects of a list come in one.
+const LARGEST: usize = 64 << 20;
+/// Reviews at a time, each of which may be that large.
+const AT_A_TIME: usize = 16;
+/// A client that does not finish its handshake in this time is dropped.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Time for what is in flight at shutdown.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// The serving certificate of the moment.
+#[derive(Debug, Default)]
+pub struct Certificate(RwLock<Option<Arc<CertifiedKey>>>);
+
+impl Certificate {
+    /// Serves with this one from now on.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub fn set(&self, serving: &Serving) -> Result<()> {
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(serving.certificate.as_bytes())
+            .collect::<Result<_, _>>()
+            .context("unable to read the serving certificate")?;
+        let key = PrivateKeyDer::from_pem_slice(serving.key.as_bytes()).context("unable to read its key")?;
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let certified = CertifiedKey::from_der(chain, key, &provider).context("unable to use the certificate")?;
+        *self.0.write() = Some(Arc::new(certified));
+        Ok(())
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.read().clone()
+    }
+}
+
+/// A listener that does not serve yet.
+pub struct Server {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    service: Arc<Service>,
+}
+
+struct Service {
+    reviews: Reviews,
+    places: Semaphore,
+}
+
+impl Server {
+    /// Listens.
+    ///
+    /// # Errors
+    /// When the address is taken, say.
+    pub async fn bind(listen: SocketAddr, certificate: Arc<Certificate>, providers: Arc<Conversions>) -> Result<Self> {
+        let listener =
+            TcpListener::bind(listen).await.with_context(|| format!("unable to listen on {listen} for the webhook"))?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .context("unable to configure TLS")?
+            .with_no_client_auth()
+            .with_cert_resolver(certificate);
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let service = Service { reviews: Reviews::new(providers), places: Semaphore::new(AT_A_TIME) };
+        Ok(Server { listener, acceptor: TlsAcceptor::from(Arc::new(tls)), service: Arc::new(service) })
+    }
+
+    /// Serves until shutdown.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let connections = TaskTracker::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = shutdown.cancelled() => break,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let connection = connection(self.acceptor.clone(), stream, self.service.clone(), shutdown.clone());
+                    connections.spawn(connection);
+                }
+                Err(error) => {
+                    // Out of file descriptors, say: no better at once.
+                    tracing::warn!(%error, "unable to accept a connection to the webhook");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+        connections.close();
+        if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
+            tracing::warn!(open = connections.len(), "connections to the webhook were cut off at shutdown");
+        }
+    }
+}
+
+async fn connection(acceptor: TlsAcceptor, stream: TcpStream, service: Arc<Service>, shutdown: CancellationToken) {
+    let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake with the webhook failed"),
+        Err(_) => return tracing::debug!("TLS handshake with the webhook timed out"),
+    };
+    let handler = service_fn(move |request: Request<Incoming>| {
+        let service = service.clone();
+        async move { Ok::<_, Infallible>(service.answer(request).await) }
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(Some(HANDSHAKE));
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(Some(Duration::from_secs(30)));
+    let connection = builder.serve_connection(TokioIo::new(stream), handler);
+    tokio::pin!(connection);
+    let served = tokio::select! {
+        served = &mut connection => served,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(error, "connection to the webhook ended");
+    }
+}
+
+impl Service {
+    async fn answer(&self, request: Request<impl Body<Data = Bytes, Error: Into<BoxError>>>) -> Response<Full<Bytes>> {
+        if request.method() == Method::GET && request.uri().path() == "/healthz" {
+            return response(StatusCode::OK, "text/plain", "ok".to_owned());
+        }
+        if request.method() != Method::POST {
+            return response(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "reviews are posted".to_owned());
+        }
+        let path = request.uri().path().to_owned();
+        if ![CONVERT, DEFAULT, VALIDATE].contains(&path.as_str()) {
+            let paths = format!("there are {CONVERT}, {DEFAULT} and {VALIDATE}");
+            return response(StatusCode::NOT_FOUND, "text/plain", paths);
+        }
+        // Never closed.
+        let Ok(_place) = self.places.acquire().await else {
+            return response(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "it ends".to_owned());
+        };
+        match self.review(&path, request.into_body()).await {
+            Ok(answer) => response(StatusCode::OK, "application/json", answer.to_string()),
+            Err(error) => {
+                tracing::warn!(path, error = format!("{error:#}"), "a review cannot be answered");
+                response(StatusCode::BAD_REQUEST, "text/plain", format!("{error:#}"))
+            }
+        }
+    }
+
+    async fn review(&self, path: &str, body: impl Body<Data = Bytes, Error: Into<BoxError>>) -> Result<Value> {
+        let body = Limited::new(body, LARGEST).collect().await.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
+        let review: Value = serde_json::from_slice(&body).context("the review is not JSON")?;
+        match path {
+            CONVERT => self.reviews.convert(review).await,
+            DEFAULT => self.reviews.admit(Kind::Mutating, review).await,
+            _ => self.reviews.admit(Kind::Validating, review).await,
+        }
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+fn response(status: StatusCode, content_type: &'static str, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,234 @@
+//! Who admits objects of which kind: the generation that serves it. As long as a provider is installed that is asked about a
+//! kind, nothing of the kind is stored without it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use capwasm_api::descriptor::KindDescriptor;
+use capwasm_api::json;
+use capwasm_runtime::{Fault, Provider, PureError};
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::reads::chain;
+
+/// Why an object must not be stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAdmitted {
+    /// What the object says cannot be.
+    #[error("{message}")]
+    Invalid {
+        /// CamelCase.
+        reason: String,
+        /// The provider's words.
+        message: String,
+    },
+    /// It may not be, whatever it says.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The provider that has to be asked is not loaded.
+    #[error("{0}")]
+    NotLoaded(String),
+    /// The provider failed, or broke the contract.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A kind that a provider is asked about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AdmittedKind {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// The version in which the provider is asked.
+    pub version: String,
+    /// As in paths.
+    pub plural: String,
+    /// Name of the provider.
+    pub provider: String,
+}
+
+/// Who admits what. One per process.
+#[derive(Debug)]
+pub struct Admissions {
+    /// By group and kind.
+    kinds: RwLock<HashMap<(String, String), Admitted>>,
+    changes: watch::Sender<()>,
+}
+
+#[derive(Clone)]
+struct Admitted {
+    kind: AdmittedKind,
+    /// None while the provider is installed and not loaded.
+    component: Option<Arc<Provider>>,
+}
+
+impl std::fmt::Debug for Admitted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} {:?}", self.kind, self.component.as_ref().map(|component| component.digest()))
+    }
+}
+
+impl Default for Admissions {
+    fn default() -> Self {
+        Admissions { kinds: RwLock::default(), changes: watch::channel(()).0 }
+    }
+}
+
+impl Admissions {
+    /// Nothing of these kinds of an installed WasmProvider, as its status names them, is stored until it is loaded.
+    pub fn expect(&self, wasm_provider: &Value) {
+        let mut kinds = self.kinds.write();
+        for kind in json::items(wasm_provider, "/status/kinds") {
+            let text = |pointer| json::text(kind, pointer).unwrap_or_default().to_owned();
+            // Its plural is what makes webhooks of it.
+            let plural = text("/admission");
+            if plural.is_empty() {
+                continue;
+            }
+            let (group, kind, version) = (text("/group"), text("/kind"), text("/version"));
+            let provider = json::name(wasm_provider).to_owned();
+            let admitted = AdmittedKind { group: group.clone(), kind: kind.clone(), version, plural, provider };
+            kinds.entry((group, kind)).or_insert(Admitted { kind: admitted, component: None });
+        }
+        drop(kinds);
+        self.changes.send_replace(());
+    }
+
+    /// `component` admits its kinds from now on.
+    pub fn serve(&self, component: &Arc<Provider>) {
+        let descriptor = component.descriptor();
+        let mut kinds = self.kinds.write();
+        kinds.retain(|_, admitted| admitted.kind.provider != descriptor.name);
+        for kind in descriptor.kinds.iter().filter(|kind| kind.admission) {
+            let admitted = Admitted { kind: admitted_kind(kind, &descriptor.name), component: Some(component.clone()) };
+            kinds.insert((kind.group.clone(), kind.kind.clone()), admitted);
+        }
+        drop(kinds);
+        self.changes.send_replace(());
+    }
+
+    /// As [`Admissions::serve`], for a component whose kinds nobody admits yet: between the installation of a CRD and the
+    /// provider's start its objects can be written already.
+    pub fn offer(&self, component: &Arc<Provider>) {
+        let descriptor = component.descriptor();
+        let known = |admitted: &Admitted| admitted.kind.provider == descriptor.name && admitted.component.is_some();
+        if !self.kinds.read().values().any(known) {
+            self.serve(component);
+        }
+    }
+
+    /// The provider is gone: its objects are stored as they are.
+    pub fn leave(&self, provider: &str) {
+        self.kinds.write().retain(|_, admitted| admitted.kind.provider != provider);
+        self.changes.send_replace(());
+    }
+
+    /// What is admitted now, in order.
+    pub fn kinds(&self) -> Vec<AdmittedKind> {
+        let mut kinds: Vec<AdmittedKind> = self.kinds.read().values().map(|admitted| admitted.kind.clone()).collect();
+        kinds.sort();
+        kinds
+    }
+
+    /// Tells when [`Admissions::kinds`] may answer something else.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// The kind's, if anybody has to be asked.
+    pub fn admitted(&self, group: &str, kind: &str) -> Option<AdmittedKind> {
+        Some(self.find(group, kind)?.kind)
+    }
+
+    /// `object`, in the version of [`Admissions::admitted`], with defaults; as it is when nobody has to be asked.
+    ///
+    /// # Errors
+    /// When it must not be stored.
+    pub async fn with_defaults(&self, object: Value, old: Option<&Value>) -> Result<Value, NotAdmitted> {
+        let Some((provider, component)) = self.component(&object)? else { return Ok(object) };
+        let answer = component.default_object(object.to_string(), old.map(Value::to_string)).await;
+        let text = answer.map_err(|error| refused(&provider, error))?;
+        let failed = |why: String| NotAdmitted::Failed(format!("provider {provider:?}: admission.default: {why}"));
+        let mut changed: Value =
+            serde_json::from_str(&text).map_err(|error| failed(format!("its answer is not JSON: {error}")))?;
+        let same = |field: &str| changed.get(field) == object.get(field);
+        if !same("apiVersion") || !same("kind") {
+            return Err(failed("it answered another version or kind".to_owned()));
+        }
+        keep(&object, &mut changed);
+        Ok(changed)
+    }
+
+    /// Warnings for the client, if `object`, in the version of [`Admissions::admitted`], may be stored.
+    ///
+    /// # Errors
+    /// When it must not be stored.
+    pub async fn validate(&self, object: &Value, old: Option<&Value>) -> Result<Vec<String>, NotAdmitted> {
+        let Some((provider, component)) = self.component(object)? else { return Ok(Vec::new()) };
+        let answer = component.validate_object(object.to_string(), old.map(Value::to_string)).await;
+        answer.map_err(|error| refused(&provider, error))
+    }
+
+    fn find(&self, group: &str, kind: &str) -> Option<Admitted> {
+        self.kinds.read().get(&(group.to_owned(), kind.to_owned())).cloned()
+    }
+
+    /// Who has to be asked about an object, with its provider's name.
+    fn component(&self, object: &Value) -> Result<Option<(String, Arc<Provider>)>, NotAdmitted> {
+        let group =
+            json::text(object, "/apiVersion").and_then(|version| version.split_once('/')).map_or("", |(g, _)| g);
+        match self.find(group, json::kind(object)) {
+            None => Ok(None),
+            Some(Admitted { kind, component: Some(component) }) => Ok(Some((kind.provider, component))),
+            Some(Admitted { kind, component: None }) => Err(NotAdmitted::NotLoaded(format!(
+                "provider {:?}, which has to be asked about {}.{group}, is not loaded; see its WasmProvider",
+                kind.provider, kind.kind
+            ))),
+        }
+    }
+}
+
+/// Identity, ownership and status are not the provider's to default.
+fn keep(object: &Value, changed: &mut Value) {
+    let mut metadata = object.get("metadata").cloned().unwrap_or_default();
+    if let Some(kept) = metadata.as_object_mut() {
+        for field in ["labels", "annotations"] {
+            match changed.pointer(&format!("/metadata/{field}")).filter(|value| !value.is_null()) {
+                Some(value) => kept.insert(field.to_owned(), value.clone()),
+                None => kept.remove(field),
+            };
+        }
+    }
+    if let Some(root) = changed.as_object_mut() {
+        root.insert("metadata".to_owned(), metadata);
+        match object.get("status") {
+            Some(status) => root.insert("status".to_owned(), status.clone()),
+            None => root.remove("status"),
+        };
+    }
+}
+
+fn admitted_kind(kind: &KindDescriptor, provider: &str) -> AdmittedKind {
+    AdmittedKind {
+        group: kind.group.clone(),
+        kind: kind.kind.clone(),
+        version: kind.version.clone(),
+        plural: json::text(&kind.crd, "/spec/names/plural").unwrap_or_default().to_owned(),
+        provider: provider.to_owned(),
+    }
+}
+
+fn refused(provider: &str, error: PureError) -> NotAdmitted {
+    match error {
+        PureError::Refused(problem) if problem.fault == Fault::Invalid => {
+            NotAdmitted::Invalid { reason: problem.reason, message: problem.message }
+        }
+        PureError::Refused(problem) => NotAdmitted::Forbidden(problem.message),
+        PureError::Call(_) | PureError::Contract { .. } => {
+            NotAdmitted::Failed(format!("provider {provider:?}: {}", chain(&error)))
+        }
+    }
+}

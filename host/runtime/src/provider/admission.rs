@@ -1,0 +1,53 @@
+//! `admission`: defaults and rules of a provider's kinds.
+
+use wasmtime::Store;
+
+use super::{Exports, Provider, PureError};
+use crate::failure::Failure;
+use crate::state::State;
+
+const DEFAULT: &str = "admission.default";
+const VALIDATE: &str = "admission.validate";
+
+impl Provider {
+    /// Whether it exports `admission`. Which of its kinds it is asked about, the descriptor says.
+    pub fn admits(&self) -> bool {
+        self.guest.exports.admission.is_some()
+    }
+
+    /// `object` with what its author left out, as JSON text; `old` is the stored one, none when it is created.
+    ///
+    /// # Errors
+    /// When the provider does not admit, refuses, traps or passes a limit.
+    pub async fn default_object(&self, object: String, old: Option<String>) -> Result<String, PureError> {
+        if !self.admits() {
+            return Err(self.pure.error(DEFAULT, Failure::NotExported).into());
+        }
+        let work = async |exports: &Exports, store: &mut Store<State>, instance| {
+            let indices = exports.admission.as_ref();
+            let guest = indices.ok_or_else(|| wasmtime::format_err!("{DEFAULT} is not exported"))?;
+            guest.load(&mut *store, &instance)?.call_default(&mut *store, &object, old.as_ref()).await
+        };
+        self.pure.ask(DEFAULT, &self.guest.shared.admissions, work, String::len).await
+    }
+
+    /// Warnings for the client, if the object may be stored.
+    ///
+    /// # Errors
+    /// When the provider does not admit, refuses ([`PureError::Refused`]), traps or passes a limit.
+    pub async fn validate_object(&self, object: String, old: Option<String>) -> Result<Vec<String>, PureError> {
+        if !self.admits() {
+            return Err(self.pure.error(VALIDATE, Failure::NotExported).into());
+        }
+        let work = async |exports: &Exports, store: &mut Store<State>, instance| {
+            let indices = exports.admission.as_ref();
+            let guest = indices.ok_or_else(|| wasmtime::format_err!("{VALIDATE} is not exported"))?;
+            guest.load(&mut *store, &instance)?.call_validate(&mut *store, &object, old.as_ref()).await
+        };
+        self.pure
+            .ask(VALIDATE, &self.guest.shared.admissions, work, |warnings: &Vec<String>| {
+                warnings.iter().map(String::len).sum()
+            })
+            .await
+    }
+}
