@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use capwasm_providers::{CallMetrics, Conversions, Loader, ProviderFiles, Serving, served, wasm_provider};
+use capwasm_providers::{
+    CallMetrics, Conversions, FileOptions, Loader, ProviderFiles, RecordingMetrics, Recordings, Serving, served, wasm_provider,
+};
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::Remote;
 use capwasm_runtime::{Grants, NamedEndpoint, Runtime, RuntimeOptions};
@@ -40,12 +42,15 @@ pub struct Options {
     pub core: bool,
     /// Who converts, where the API server asks this process; otherwise one version of each kind is served.
     pub conversions: Option<Arc<Conversions>>,
+    /// Where calls are recorded; without it, in memory alone.
+    pub recordings: Option<FileOptions>,
 }
 
 /// A running host.
 pub struct Host {
     /// What it measures.
     pub registry: Arc<Mutex<Registry>>,
+    recordings: Recordings,
     running: JoinHandle<()>,
     shutdown: CancellationToken,
 }
@@ -63,13 +68,16 @@ pub async fn start(client: kube::Client, options: &Options) -> Result<Host> {
         .context("unable to start the WebAssembly runtime")?;
     let files = ProviderFiles::open(&options.provider_dir)?;
     let bundled = bundled(&client, &runtime, &files, options).await?;
-    let (manager, registry) = controllers(&client, runtime, files, options).await?;
+    let mut registry = Registry::default();
+    let recordings = Recordings::new(options.recordings.clone(), RecordingMetrics::register(&mut registry))
+        .context("unable to start the thread that writes recordings")?;
+    let manager = controllers(&client, runtime, files, recordings.clone(), options, &mut registry).await?;
     let shutdown = CancellationToken::new();
     let running = tokio::spawn({
         let shutdown = shutdown.clone();
         async move { manager.run(shutdown).await }
     });
-    let host = Host { registry: Arc::new(Mutex::new(registry)), running, shutdown };
+    let host = Host { registry: Arc::new(Mutex::new(registry)), recordings, running, shutdown };
     for name in bundled {
         serving(&client, &name).await?;
     }
@@ -81,10 +89,11 @@ async fn controllers(
     client: &kube::Client,
     runtime: Arc<Runtime>,
     files: ProviderFiles,
+    recordings: Recordings,
     options: &Options,
-) -> Result<(Manager, Registry)> {
-    let mut registry = Registry::default();
-    let metrics = Arc::new(Metrics::register(&mut registry));
+    registry: &mut Registry,
+) -> Result<Manager> {
+    let metrics = Arc::new(Metrics::register(registry));
     let interests = Arc::new(Interests::default());
     let cache = Cache::new(client.clone(), Source::Management, interests.clone());
     let remote = Remote::new(cache.clone(), interests.clone());
@@ -95,10 +104,11 @@ async fn controllers(
         }
     }
     let kind = cache.kind_at(wasm_provider::API_VERSION, wasm_provider::KIND).await?;
-    let calls = CallMetrics::register(&mut registry);
-    let loader = Loader::new(runtime, manager.clone(), remote, files, options.conversions.clone(), calls);
+    let calls = CallMetrics::register(registry);
+    let loader = Loader::new(runtime, manager.clone(), remote, files, options.conversions.clone(), calls)
+        .recording(recordings);
     manager.add(kind, Arc::new(loader), 4);
-    Ok((manager, registry))
+    Ok(manager)
 }
 
 impl Host {
@@ -108,6 +118,7 @@ impl Host {
         if let Err(error) = self.running.await {
             tracing::error!(%error, "the controllers panicked");
         }
+        self.recordings.close().await;
     }
 }
 

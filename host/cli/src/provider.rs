@@ -1,6 +1,9 @@
 //! `capwasm provider`: what a component is, and what runs.
 
+mod diff;
+
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use capwasm_api::descriptor::Wants;
@@ -22,6 +25,8 @@ pub enum Command {
     Inspect(Inspect),
     /// The providers of a running host.
     List(List),
+    /// What another component would have done otherwise in recorded calls, without any effect.
+    Diff(diff::Options),
 }
 
 /// Options of `capwasm provider inspect`.
@@ -43,11 +48,13 @@ pub struct List {
 }
 
 /// Runs a subcommand.
-pub async fn run(command: Command) -> Result<()> {
+pub async fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Inspect(options) => inspect(options).await,
-        Command::List(options) => list(options).await,
+        Command::Inspect(options) => inspect(options).await?,
+        Command::List(options) => list(options).await?,
+        Command::Diff(options) => return diff::run(options).await,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 #[derive(Serialize)]

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::kubeconfig::Connection;
-use crate::{bundle, diagnostics, engine, host, leadership, openstack, signals, up};
+use crate::{bundle, diagnostics, engine, host, leadership, openstack, recordings, signals, up};
 
 /// Why it ends without being told to.
 const LOST: &str = "the Lease was lost: another host takes over";
@@ -21,6 +21,8 @@ pub struct Options {
     engine: engine::Options,
     #[command(flatten)]
     openstack: openstack::Options,
+    #[command(flatten)]
+    recordings: recordings::Options,
     /// Run the core reconcilers. `--core=false` runs providers beside Cluster API's own core.
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
     core: bool,
@@ -61,6 +63,7 @@ pub async fn run(options: Options) -> Result<()> {
         let host_options = host::Options {
             core: options.core,
             grants: vec![options.openstack.grants()],
+            recordings: Some(options.recordings.files(&options.data_dir)),
             ..up::host_options(provider_dir, &options.data_dir, &engine)
         };
         anyhow::Ok((host::start(client, &host_options).await?, engine))

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::engine::{self, Engine};
-use crate::{bundle, diagnostics, embedded, host, openstack, signals};
+use crate::{bundle, diagnostics, embedded, host, openstack, recordings, signals};
 
 /// Options of `capwasm up`.
 #[derive(Args, Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Options {
     pub engine: engine::Options,
     #[command(flatten)]
     pub openstack: openstack::Options,
+    #[command(flatten)]
+    pub recordings: recordings::Options,
     /// Folder with components. Default: `plugins` beside the binary.
     #[arg(long)]
     pub provider_dir: Option<PathBuf>,
@@ -70,6 +72,7 @@ pub async fn start(options: &Options) -> Result<Up> {
     let host_options = host::Options {
         conversions: Some(server.conversions.clone()),
         grants: vec![options.openstack.grants()],
+        recordings: Some(options.recordings.files(&options.server.data_dir)),
         ..host_options(provider_dir, &options.server.data_dir, &engine)
     };
     let host = host::start(server.client.clone(), &host_options).await;
@@ -92,6 +95,7 @@ pub fn host_options(provider_dir: PathBuf, data_dir: &Path, engine: &Engine) -> 
         configurations: vec![("docker-infra".to_owned(), engine.configuration())],
         core: true,
         conversions: None,
+        recordings: None,
     }
 }
 

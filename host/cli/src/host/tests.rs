@@ -21,6 +21,7 @@ async fn providers(world: &World, conversions: Option<Arc<Conversions>>) -> Host
         configurations: Vec::new(),
         core: false,
         conversions,
+        recordings: None,
     };
     install::crd(&world.client, &wasm_provider::crd().unwrap()).await.unwrap();
     let endpoints = [("engine".to_owned(), NamedEndpoint::unix("/nowhere.sock"))];
@@ -29,14 +30,17 @@ async fn providers(world: &World, conversions: Option<Arc<Conversions>>) -> Host
             .unwrap();
     install::wasm_provider(&world.client, &wanted).await.unwrap();
     let files = ProviderFiles::open(&options.provider_dir).unwrap();
-    let (manager, registry) = controllers(&world.client, world.runtime.clone(), files, &options).await.unwrap();
+    let mut registry = Registry::default();
+    let recordings = Recordings::new(None, RecordingMetrics::default()).unwrap();
+    let manager =
+        controllers(&world.client, world.runtime.clone(), files, recordings.clone(), &options, &mut registry).await.unwrap();
     let shutdown = CancellationToken::new();
     let running = tokio::spawn({
         let shutdown = shutdown.clone();
         async move { manager.run(shutdown).await }
     });
     serving(&world.client, "fixture").await.unwrap();
-    Host { registry: Arc::new(Mutex::new(registry)), running, shutdown }
+    Host { registry: Arc::new(Mutex::new(registry)), recordings, running, shutdown }
 }
 
 /// From the MachinePool's replicas to `spec.providerIDList`, through a real component, in either version.
