@@ -20,6 +20,7 @@ pub mod management;
 pub mod objects;
 pub mod openstack;
 pub mod real;
+pub mod registry;
 pub mod sample;
 pub mod skip;
 pub mod wait;

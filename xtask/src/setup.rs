@@ -37,7 +37,7 @@ pub fn run(options: &Options) -> Result<Machine> {
     if !docker::answers() && may_install {
         docker::install_and_start();
     }
-    let programs = [("etcd", "etcd-server"), ("busybox", "busybox-static")];
+    let programs = [("etcd", "etcd-server"), ("busybox", "busybox-static"), ("docker-registry", "docker-registry")];
     let missing: Vec<&str> =
         programs.iter().filter(|(name, _)| !shell::on_path(name)).map(|(_, debian)| *debian).collect();
     if !missing.is_empty() && may_install {
@@ -59,6 +59,7 @@ pub fn run(options: &Options) -> Result<Machine> {
         ),
         (shell::on_path("etcd"), "etcd", "Debian's etcd-server"),
         (shell::on_path("busybox"), "busybox, statically linked", "Debian's busybox-static"),
+        (shell::on_path("docker-registry"), "a registry", "Debian's docker-registry"),
         (machine.kubectl, "kubectl 1.29 or newer", "Debian 13's `kubectl`, or one from the Kubernetes project"),
     ] {
         if !there {

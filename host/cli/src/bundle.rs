@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use capwasm_providers::{ProviderFiles, Serving, served, wasm_provider};
-use capwasm_runtime::{Limits, Runtime, RuntimeOptions};
+use capwasm_runtime::Limits;
 use clap::Args;
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub async fn print_crds(options: CrdsOptions) -> Result<()> {
     let mut crds: Vec<Value> = crds()?.iter().map(|crd| served(crd, Serving::Stored)).collect();
     if !options.core_only {
         let files = ProviderFiles::open(&provider_dir(options.provider_dir)?)?;
-        let runtime = Runtime::new(RuntimeOptions::default())?;
+        let runtime = crate::compile::runtime(None)?;
         for name in BUNDLED {
             let file = format!("{name}.wasm");
             let provider = runtime

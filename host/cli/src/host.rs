@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use capwasm_providers::{
-    CallMetrics, Conversions, FileOptions, Loader, ProviderFiles, RecordingMetrics, Recordings, Serving, served, wasm_provider,
+    CallMetrics, Components, Conversions, FileOptions, FolderWatch, Loader, Parts, ProviderFiles, RecordingMetrics,
+    Recordings, Serving, SwapMetrics, served, wasm_provider,
 };
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::Remote;
-use capwasm_runtime::{Grants, NamedEndpoint, Runtime, RuntimeOptions};
+use capwasm_runtime::{Grants, NamedEndpoint, Runtime};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
@@ -18,7 +19,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::bundle;
+use crate::{artifacts, bundle, compile};
 
 mod install;
 
@@ -32,6 +33,10 @@ pub struct Options {
     pub provider_dir: PathBuf,
     /// Folder of compiled components.
     pub aot_dir: Option<PathBuf>,
+    /// Folder of components that serve or served.
+    pub components_dir: Option<PathBuf>,
+    /// Whether artifacts of registries have to be signed.
+    pub require_signatures: bool,
     /// Named endpoints that bundled providers are granted.
     pub endpoints: Vec<(String, NamedEndpoint)>,
     /// What bundled providers are granted beside what they want, by name.
@@ -53,6 +58,7 @@ pub struct Host {
     recordings: Recordings,
     running: JoinHandle<()>,
     shutdown: CancellationToken,
+    _watch: Option<FolderWatch>,
 }
 
 /// Installs CRDs, starts controllers and bundled providers, and returns once all of them serve.
@@ -64,24 +70,39 @@ pub async fn start(client: kube::Client, options: &Options) -> Result<Host> {
             install::crd(&client, &crd).await?;
         }
     }
-    let runtime = Runtime::new(RuntimeOptions { aot_dir: options.aot_dir.clone(), ..RuntimeOptions::default() })
-        .context("unable to start the WebAssembly runtime")?;
+    let runtime = compile::runtime(options.aot_dir.clone())?;
     let files = ProviderFiles::open(&options.provider_dir)?;
     let bundled = bundled(&client, &runtime, &files, options).await?;
-    let mut registry = Registry::default();
-    let recordings = Recordings::new(options.recordings.clone(), RecordingMetrics::register(&mut registry))
-        .context("unable to start the thread that writes recordings")?;
-    let manager = controllers(&client, runtime, files, recordings.clone(), options, &mut registry).await?;
-    let shutdown = CancellationToken::new();
-    let running = tokio::spawn({
-        let shutdown = shutdown.clone();
-        async move { manager.run(shutdown).await }
-    });
-    let host = Host { registry: Arc::new(Mutex::new(registry)), recordings, running, shutdown };
+    let host = controllers(&client, runtime, files, options).await?.run();
     for name in bundled {
         serving(&client, &name).await?;
     }
     Ok(host)
+}
+
+/// Controllers that wait to be run.
+struct Controllers {
+    manager: Manager,
+    registry: Registry,
+    recordings: Recordings,
+    watch: Option<FolderWatch>,
+}
+
+impl Controllers {
+    fn run(self) -> Host {
+        let shutdown = CancellationToken::new();
+        let running = tokio::spawn({
+            let shutdown = shutdown.clone();
+            async move { self.manager.run(shutdown).await }
+        });
+        Host {
+            registry: Arc::new(Mutex::new(self.registry)),
+            recordings: self.recordings,
+            running,
+            shutdown,
+            _watch: self.watch,
+        }
+    }
 }
 
 /// Everything that reconciles, and what it measures.
@@ -89,26 +110,45 @@ async fn controllers(
     client: &kube::Client,
     runtime: Arc<Runtime>,
     files: ProviderFiles,
-    recordings: Recordings,
     options: &Options,
-    registry: &mut Registry,
-) -> Result<Manager> {
-    let metrics = Arc::new(Metrics::register(registry));
+) -> Result<Controllers> {
+    let mut registry = Registry::default();
+    let metrics = Arc::new(Metrics::register(&mut registry));
     let interests = Arc::new(Interests::default());
     let cache = Cache::new(client.clone(), Source::Management, interests.clone());
     let remote = Remote::new(cache.clone(), interests.clone());
-    let manager = Manager::new(cache.clone(), interests, Arc::new(remote.clone()), metrics, ManagerOptions::default());
+    let manager =
+        Manager::new(cache.clone(), interests.clone(), Arc::new(remote.clone()), metrics, ManagerOptions::default());
     if options.core {
         for controller in capwasm_core::controllers(remote.clone()) {
             manager.add(controller.kind, controller.reconciler, controller.concurrency);
         }
     }
     let kind = cache.kind_at(wasm_provider::API_VERSION, wasm_provider::KIND).await?;
-    let calls = CallMetrics::register(registry);
-    let loader = Loader::new(runtime, manager.clone(), remote, files, options.conversions.clone(), calls)
-        .recording(recordings);
+    let watch = files.watch(interests.clone()).map_err(|error| {
+        tracing::warn!(
+            error = format!("{:#}", anyhow::Error::from(error)),
+            "files that are put into the provider folder are seen late"
+        );
+    });
+    let recordings = Recordings::new(options.recordings.clone(), RecordingMetrics::register(&mut registry))
+        .context("unable to start the thread that writes recordings")?;
+    let loader = Loader::new(Parts {
+        runtime,
+        manager: manager.clone(),
+        interests,
+        remote,
+        files,
+        artifacts: Some(artifacts::registry()),
+        require_signatures: options.require_signatures,
+        components: options.components_dir.as_deref().map(Components::open).transpose()?,
+        recordings: Some(recordings.clone()),
+        conversions: options.conversions.clone(),
+        calls: CallMetrics::register(&mut registry),
+        swaps: SwapMetrics::register(&mut registry),
+    });
     manager.add(kind, Arc::new(loader), 4);
-    Ok(manager)
+    Ok(Controllers { manager, registry, recordings, watch: watch.ok() })
 }
 
 impl Host {

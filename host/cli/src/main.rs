@@ -1,7 +1,9 @@
 //! The `capwasm` binary: arguments and wiring, nothing else.
 
 mod apiserver;
+mod artifacts;
 mod bundle;
+mod compile;
 mod conversion;
 mod describe;
 mod diagnostics;
@@ -66,7 +68,7 @@ enum Command {
     /// Write manifests.
     #[command(subcommand)]
     Generate(Generate),
-    /// Look at providers.
+    /// Build, look at, sign and move providers.
     #[command(subcommand)]
     Provider(provider::Command),
     /// Make a recorded call again, without the world that it ran in.
@@ -75,6 +77,9 @@ enum Command {
     Crds(bundle::CrdsOptions),
     /// Print a completion script.
     Completion(Completion),
+    /// Compile a component for the host that started this.
+    #[command(name = compile::COMMAND, hide = true)]
+    CompileComponent(compile::Options),
 }
 
 #[derive(Subcommand)]
@@ -109,6 +114,10 @@ fn every_command_has_a_consistent_help() {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Command::CompileComponent(options) = &arguments.command {
+        // First of all: it limits itself before anything else runs.
+        return compile::run(options);
+    }
     arguments.logging.start(matches!(arguments.command, Command::Quickstart(_)));
     // One crypto provider for every TLS connection of the process; an error only says that there is one already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -133,6 +142,7 @@ fn main() -> ExitCode {
 
 async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        Command::CompileComponent(options) => return Ok(compile::run(&options)),
         Command::Quickstart(options) => return quickstart::run(options).await,
         Command::Up(options) => up::run(options).await?,
         Command::Run(options) => run::run(options).await?,

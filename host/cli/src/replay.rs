@@ -219,7 +219,9 @@ fn requests(recording: &Recording) -> String {
         Some(record::Answered::Refused(refused)) => refused.to_string(),
         None => "never answered".to_owned(),
     };
-    let line = |(at, entry): (usize, &record::Entry)| format!("  {:>3}  {}: {}\n", at + 1, entry.request.line(), answered(entry));
+    let line = |(at, entry): (usize, &record::Entry)| {
+        format!("  {:>3}  {}: {}\n", at + 1, entry.request.line(), answered(entry))
+    };
     recording.tape.iter().enumerate().map(line).collect()
 }
 

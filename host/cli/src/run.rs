@@ -35,6 +35,9 @@ pub struct Options {
     /// Folder for compiled components and the simulated engine.
     #[arg(long, default_value = "/var/lib/capwasm")]
     data_dir: PathBuf,
+    /// Take components from registries only with a signature: WasmProviders need spec.verification.publicKeys.
+    #[arg(long)]
+    require_signatures: bool,
     /// Serve /metrics, /healthz and /readyz here, without TLS.
     #[arg(long, default_value = "127.0.0.1:9440")]
     diagnostics: SocketAddr,
@@ -64,6 +67,7 @@ pub async fn run(options: Options) -> Result<()> {
             core: options.core,
             grants: vec![options.openstack.grants()],
             recordings: Some(options.recordings.files(&options.data_dir)),
+            require_signatures: options.require_signatures,
             ..up::host_options(provider_dir, &options.data_dir, &engine)
         };
         anyhow::Ok((host::start(client, &host_options).await?, engine))

@@ -23,6 +23,9 @@ pub struct Options {
     /// Folder with components. Default: `plugins` beside the binary.
     #[arg(long)]
     pub provider_dir: Option<PathBuf>,
+    /// Take components from registries only with a signature: WasmProviders need spec.verification.publicKeys.
+    #[arg(long)]
+    pub require_signatures: bool,
     /// Serve /metrics, /healthz and /readyz of the host here, without TLS.
     #[arg(long)]
     pub diagnostics: Option<SocketAddr>,
@@ -73,6 +76,7 @@ pub async fn start(options: &Options) -> Result<Up> {
         conversions: Some(server.conversions.clone()),
         grants: vec![options.openstack.grants()],
         recordings: Some(options.recordings.files(&options.server.data_dir)),
+        require_signatures: options.require_signatures,
         ..host_options(provider_dir, &options.server.data_dir, &engine)
     };
     let host = host::start(server.client.clone(), &host_options).await;
@@ -90,6 +94,8 @@ pub fn host_options(provider_dir: PathBuf, data_dir: &Path, engine: &Engine) -> 
     host::Options {
         provider_dir,
         aot_dir: Some(data_dir.join("aot")),
+        components_dir: Some(data_dir.join("components")),
+        require_signatures: false,
         endpoints: vec![("docker".to_owned(), engine.endpoint())],
         grants: Vec::new(),
         configurations: vec![("docker-infra".to_owned(), engine.configuration())],

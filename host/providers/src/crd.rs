@@ -1,10 +1,14 @@
 //! The CRDs that a provider brings: labelled by the host, installed only where nobody else's are, with the versions that the
 //! API server can serve.
 
+mod narrowing;
+
 use capwasm_api::descriptor::Descriptor;
 use capwasm_api::json;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+
+use self::narrowing::narrowings;
 
 /// Whose CRD it is.
 pub const PROVIDER: &str = "capwasm.dev/provider";
@@ -86,6 +90,8 @@ pub enum Step {
     Installed,
     /// It is not this provider's.
     Foreign(String),
+    /// It is this provider's, and would be taken something away from: what.
+    Narrows(String),
 }
 
 /// Every CRD of a provider as it is installed, with the host's labels on it.
@@ -94,8 +100,8 @@ pub fn of_provider(descriptor: &Descriptor, serving: Serving) -> Vec<Value> {
     descriptor.kinds.iter().map(|kind| labelled(&kind.crd)).collect()
 }
 
-/// Decides about one CRD.
-pub fn decide(wanted: &Value, live: Option<&Value>) -> Step {
+/// Decides about one CRD. What a component that `served` before needs is there: a CRD that was widened since then is left as it is.
+pub fn decide(wanted: &Value, live: Option<&Value>, served: bool) -> Step {
     let Some(live) = live else { return Step::Create(wanted.clone()) };
     let owner = json::label(live, PROVIDER);
     if owner != json::label(wanted, PROVIDER) {
@@ -109,10 +115,16 @@ pub fn decide(wanted: &Value, live: Option<&Value>) -> Step {
         });
     }
     if json::annotation(live, DIGEST) != json::annotation(wanted, DIGEST) {
-        return Step::Patch(json!({
-            "metadata": {"labels": wanted.pointer("/metadata/labels"), "annotations": wanted.pointer("/metadata/annotations")},
-            "spec": widened(wanted, live),
-        }));
+        let lost = narrowings(live, wanted);
+        if lost.is_empty() {
+            return Step::Patch(json!({
+                "metadata": {"labels": wanted.pointer("/metadata/labels"), "annotations": wanted.pointer("/metadata/annotations")},
+                "spec": widened(wanted, live),
+            }));
+        }
+        if !served {
+            return Step::Narrows(format!("CRD {} would be narrowed: {}", json::name(live), lost.join("; ")));
+        }
     }
     let established = capwasm_api::conditions::is_true(live, "Established");
     if established { Step::Installed } else { Step::Wait }
@@ -216,10 +228,16 @@ mod tests {
         older["metadata"]["annotations"][DIGEST] = "other".into();
         let mut foreign = established.clone();
         foreign["metadata"]["labels"] = json!({});
-        assert!(matches!(decide(&wanted, None), Step::Create(_)));
-        assert_eq!(decide(&wanted, Some(&wanted)), Step::Wait);
-        assert_eq!(decide(&wanted, Some(&established)), Step::Installed);
-        assert!(matches!(decide(&wanted, Some(&older)), Step::Patch(patch) if patch["spec"] == wanted["spec"]));
-        assert!(matches!(decide(&wanted, Some(&foreign)), Step::Foreign(why) if why.contains("hand it over")));
+        let mut wider = older.clone();
+        wider["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({"properties": {"a": {}}});
+        assert!(matches!(decide(&wanted, None, false), Step::Create(_)));
+        assert_eq!(decide(&wanted, Some(&wanted), false), Step::Wait);
+        assert_eq!(decide(&wanted, Some(&established), false), Step::Installed);
+        assert!(matches!(decide(&wanted, Some(&older), false), Step::Patch(patch) if patch["spec"] == wanted["spec"]));
+        assert!(matches!(decide(&wanted, Some(&foreign), false), Step::Foreign(why) if why.contains("hand it over")));
+        assert!(
+            matches!(decide(&wanted, Some(&wider), false), Step::Narrows(why) if why.contains("v1beta2.a is gone"))
+        );
+        assert_eq!(decide(&wanted, Some(&wider), true), Step::Installed, "a rollback reverts nothing");
     }
 }

@@ -1,11 +1,16 @@
 //! One generation of a provider: the component with everything that its WasmProvider says about it. Immutable; a swap
-//! replaces the whole.
+//! replaces the whole, and the last call in flight drops it.
+
+mod health;
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use capwasm_reconcile::{Interests, Key, Token};
 use capwasm_runtime::record::Recorder;
-use capwasm_runtime::{Grants, HttpClient, Provider};
+use capwasm_runtime::{CallError, Grants, HttpClient, Provider, Reply};
 
+pub use self::health::{Figures, Health};
 use crate::metrics::CallMetrics;
 
 /// A loaded component, what it may do, and its configuration.
@@ -22,6 +27,39 @@ pub struct Generation {
     pub recorder: Option<Arc<dyn Recorder>>,
     /// `spec.configuration` as JSON text.
     pub configuration: String,
+    /// How its calls end.
+    pub health: Arc<Health>,
+    /// Told when it traps too often.
+    pub interests: Arc<Interests>,
+}
+
+impl Generation {
+    /// Counts a call of a function for an object.
+    pub fn ended(&self, key: &Key, function: &'static str, call: &Result<Reply, CallError>) {
+        let name = &self.provider.descriptor().name;
+        let call = call.as_ref().map(|reply| reply.stats).map_err(|error| &error.failure);
+        if let Ok(stats) = call {
+            self.metrics.count(name, function, stats);
+        }
+        if self.health.ended(key, call, Instant::now()) {
+            self.interests.fire(&traps_token(name));
+        }
+    }
+}
+
+/// What a WasmProvider notes to be woken when its component traps too often.
+pub fn traps_token(provider: &str) -> Token {
+    Token::new(&format!("provider-traps:{provider}"))
+}
+
+impl Drop for Generation {
+    fn drop(&mut self) {
+        tracing::debug!(
+            provider = self.provider.descriptor().name,
+            digest = self.provider.digest(),
+            "no call uses this generation any more"
+        );
+    }
 }
 
 impl std::fmt::Debug for Generation {

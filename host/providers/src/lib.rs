@@ -10,11 +10,13 @@
 //! the shape of the Cluster API contract. Core does not know that any of this exists.
 
 mod artifacts;
+mod components;
 mod conversion;
 mod crd;
 mod etcd;
 mod gate;
 mod generation;
+mod lifecycle;
 mod loader;
 mod metrics;
 mod observe;
@@ -27,8 +29,9 @@ pub mod wasm_provider;
 mod write_back;
 
 pub use artifacts::{ArtifactRequest, Artifacts, FetchError, Fetched};
+pub use components::{ComponentError, Components};
 pub use conversion::{Conversions, NotConverted};
 pub use crd::{PROVIDER as PROVIDER_LABEL, Serving, of_provider as crds, served, widened};
-pub use loader::{Loader, ProviderFiles};
-pub use metrics::CallMetrics;
+pub use loader::{FolderWatch, Loader, Parts, ProviderFiles};
+pub use metrics::{CallMetrics, SwapMetrics};
 pub use record::{FileOptions, FolderError, RecordingFolder, RecordingMetrics, Recordings};

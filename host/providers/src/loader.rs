@@ -1,47 +1,79 @@
-//! Reconciles WasmProviders: a file in the provider folder becomes controllers for its kinds.
+//! Reconciles WasmProviders: what their source has becomes controllers for its kinds.
 //!
 //! ```text
-//! file ─► digest ─► load (validated, compiled) ─► wants against grants ─► CRDs installed ─► controllers started or replaced
+//! source ─► digest ─► decide (pure) ─► load (validated, compiled) ─► wants against grants ─► CRDs widened ─► rehearsal, approval
+//!                                                                                                                     │
+//!                      what served: calls in flight finish on it, and it is kept ◄── controllers started or replaced ◄─┘
 //! ```
 //!
 //! A failure at any step leaves what serves serving, with the reason on the object.
 
-mod files;
+mod bring;
+pub(crate) mod files;
+mod report;
+mod source;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use capwasm_api::conditions::{self, Condition};
-use capwasm_api::descriptor::Role;
 use capwasm_api::json;
 use capwasm_reconcile::{
-    Action, ControllerHandle, Event, Kind, Manager, Operation, Pass, Plan, ReconcileError, Reconciler, Target, Verdict,
+    Action, ControllerHandle, Interests, Kind, Manager, Operation, Pass, Plan, ReconcileError, Reconciler, Selector,
+    Target, Verdict,
 };
 use capwasm_remote::Remote;
-use capwasm_runtime::{HttpClient, Limits, Provider, Runtime};
+use capwasm_runtime::{Grants, Limits, Provider, Runtime};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-pub use self::files::ProviderFiles;
+pub use self::files::{FolderWatch, ProviderFiles};
+use self::report::Report;
+use self::source::{Pulled, Wanted};
+use crate::artifacts::Artifacts;
+use crate::components::Components;
 use crate::conversion::Conversions;
-use crate::crd::{self, Serving, Step};
-use crate::generation::Generation;
-use crate::metrics::CallMetrics;
-use crate::reads::chain;
-use crate::reconciler::ProviderReconciler;
+use crate::crd;
+use crate::generation::{Figures, Generation, traps_token};
+use crate::lifecycle::{self, Situation, Step};
+use crate::metrics::{CallMetrics, SwapMetrics};
 use crate::record::Recordings;
-use crate::wasm_provider::{self, FINALIZER, Spec};
+use crate::rehearse::{LiveReads, With, rehearse};
+use crate::wasm_provider::history::{History, ROLLED_BACK, Rehearsal};
+use crate::wasm_provider::{FINALIZER, Spec, UpdatePolicy};
+
+/// What a loader works with.
+pub struct Parts {
+    /// Loads components.
+    pub runtime: Arc<Runtime>,
+    /// Runs controllers.
+    pub manager: Manager,
+    /// Whose tokens wake WasmProviders: the manager's own.
+    pub interests: Arc<Interests>,
+    /// Connections to workload clusters.
+    pub remote: Remote,
+    /// Sources of kind `file`.
+    pub files: ProviderFiles,
+    /// Sources of kind `oci`, and signatures.
+    pub artifacts: Option<Arc<dyn Artifacts>>,
+    /// Whether artifacts have to be signed.
+    pub require_signatures: bool,
+    /// Components that serve or served; without it they are kept in memory only.
+    pub components: Option<Components>,
+    /// Recorded calls, on which candidates are rehearsed; without it somebody has to approve them.
+    pub recordings: Option<Recordings>,
+    /// Who converts. CRDs serve several versions only where the API server asks it.
+    pub conversions: Option<Arc<Conversions>>,
+    /// What calls cost.
+    pub calls: CallMetrics,
+    /// What became of components.
+    pub swaps: SwapMetrics,
+}
 
 /// Loads providers and runs their controllers.
 pub struct Loader {
-    runtime: Arc<Runtime>,
-    manager: Manager,
-    remote: Remote,
-    files: ProviderFiles,
-    conversions: Option<Arc<Conversions>>,
-    metrics: CallMetrics,
-    recordings: Option<Recordings>,
+    parts: Parts,
     /// By name of the WasmProvider.
     providers: Mutex<HashMap<String, Loaded>>,
 }
@@ -49,212 +81,335 @@ pub struct Loader {
 /// What is known of one WasmProvider.
 #[derive(Default)]
 struct Loaded {
-    /// The last component that was compiled, and with which limits.
-    component: Option<(Limits, Arc<Provider>)>,
-    /// What serves: digest and spec that it was made of.
-    serving: Option<(String, Spec)>,
+    /// Components that were compiled, with the limits that they were compiled for.
+    components: Vec<(Limits, Arc<Provider>)>,
+    /// What was found wrong with a component for good.
+    refused: Option<(String, Limits, Refusal)>,
+    /// What was pulled last.
+    pulled: Option<Pulled>,
+    /// What a rehearsal of a component showed, and when.
+    rehearsed: Option<(String, Instant, Rehearsal)>,
+    /// What serves.
+    serving: Option<Serving>,
     /// Controllers by kind, at the version in which its objects are handed to the provider.
     controllers: HashMap<Kind, ControllerHandle>,
+    /// When figures of calls were written, and which.
+    figures: Option<(Instant, Figures)>,
 }
 
-/// Why a provider does not serve (in its newest form).
+impl Loaded {
+    fn component(&self, digest: &str) -> Option<&(Limits, Arc<Provider>)> {
+        self.components.iter().find(|(_, provider)| provider.digest() == digest)
+    }
+}
+
+/// The generation that serves, and what it was made of.
+#[derive(Clone)]
+struct Serving {
+    generation: Arc<Generation>,
+    terms: Terms,
+}
+
+/// What a WasmProvider says about whatever component it has.
+#[derive(Clone, Debug, PartialEq)]
+struct Terms {
+    grants: Grants,
+    limits: Limits,
+    /// JSON text.
+    configuration: String,
+    record: bool,
+}
+
+/// Why a component does not serve.
+#[derive(Clone, Debug, PartialEq)]
 struct Refusal {
     reason: &'static str,
     message: String,
     /// Wants without grants, for `status.missingGrants`.
     missing: Vec<String>,
+    /// Nothing but a change of what was read helps.
+    lasting: bool,
 }
 
-/// One look at a WasmProvider.
+impl Refusal {
+    fn lasting(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), missing: Vec::new(), lasting: true }
+    }
+
+    fn passing(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { lasting: false, ..Self::lasting(reason, message) }
+    }
+}
+
+/// How far a component has come.
 enum Progress {
-    /// It serves.
-    Serving(Arc<Provider>),
+    /// It serves. What it wants and is not granted any more answers `denied`.
+    Serving(Arc<Provider>, Vec<String>),
     /// CRDs have to be written or served first.
     Installing(Vec<Operation>),
     /// It cannot.
     Refused(Refusal),
 }
 
+/// What is thought of a component that does not serve before somebody says so.
+enum Considered {
+    /// It may serve at once.
+    Take,
+    /// It waits.
+    Hold { reason: &'static str, message: String, rehearsed: Option<Rehearsal> },
+    /// It cannot serve.
+    Refused(Refusal),
+}
+
+/// How often a waiting candidate is rehearsed on what was called meanwhile.
+const REHEARSE_AGAIN: Duration = Duration::from_secs(60);
+
 impl Loader {
-    /// Loads from `files` and starts controllers in `manager`. Its CRDs serve several versions only where
-    /// the API server asks `conversions`, which what is loaded is added to.
-    pub fn new(
-        runtime: Arc<Runtime>,
-        manager: Manager,
-        remote: Remote,
-        files: ProviderFiles,
-        conversions: Option<Arc<Conversions>>,
-        metrics: CallMetrics,
-    ) -> Self {
-        Self { runtime, manager, remote, files, conversions, metrics, recordings: None, providers: Mutex::default() }
+    /// A loader of nothing yet.
+    pub fn new(parts: Parts) -> Self {
+        Self { parts, providers: Mutex::default() }
     }
 
-    /// Keeps recordings of what its providers are called for.
-    #[must_use]
-    pub fn recording(mut self, recordings: Recordings) -> Self {
-        self.recordings = Some(recordings);
-        self
-    }
-
-    async fn progress(&self, pass: &Pass<'_>) -> Result<Progress, ReconcileError> {
-        let refused = |reason, message| Ok(Progress::Refused(Refusal { reason, message, missing: Vec::new() }));
+    /// One look at everything: what should serve, and what was done about it.
+    async fn advance(&self, pass: &Pass<'_>, report: &mut Report) -> Result<(), ReconcileError> {
         let name = pass.key.name.as_str();
         let spec: Spec = match serde_json::from_value(pass.object.get("spec").cloned().unwrap_or_default()) {
             Ok(spec) => spec,
-            Err(error) => return refused("InvalidSpec", format!("spec: {error}")),
+            Err(error) => return Ok(report.refuse(Refusal::lasting("InvalidSpec", format!("spec: {error}")), None)),
         };
-        let provider = match self.component(name, &spec).await {
-            Ok(provider) => provider,
-            Err((reason, message)) => return refused(reason, message),
+        let configuration = match self.configuration(pass, &spec).await? {
+            Ok(configuration) => configuration,
+            Err(refusal) => return Ok(report.refuse(refusal, None)),
         };
-        let descriptor = provider.descriptor();
-        if descriptor.name != name {
-            let message = format!("the component calls itself {:?}; name its WasmProvider the same", descriptor.name);
-            return refused("NameMismatch", message);
-        }
-        let missing = wasm_provider::missing_grants(descriptor, &spec);
-        if !missing.is_empty() {
-            let message = format!("not granted: {}", missing.join("; "));
-            return Ok(Progress::Refused(Refusal { reason: "MissingGrants", message, missing }));
-        }
-        let crds = pass.view.kind_at("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
-        let serving = if self.conversions.is_some() { Serving::All } else { Serving::Stored };
-        let (mut operations, mut installed, mut waits) = (Vec::new(), Vec::new(), false);
-        for wanted in crd::of_provider(descriptor, serving) {
-            let crd_name = json::name(&wanted).to_owned();
-            let live = pass.view.get_live(&crds, "", &crd_name).await?;
-            match crd::decide(&wanted, live.as_ref()) {
-                Step::Create(crd) => operations.push(Operation::management(crd_name, Action::Create(crd))),
-                Step::Patch(merge) => operations.push(Operation::management(
-                    crd_name.clone(),
-                    Action::Patch {
-                        target: Target::new(&crds, "", &crd_name),
-                        merge,
-                        resource_version: None,
-                        subresource: None,
-                    },
-                )),
-                Step::Wait => waits = true,
-                Step::Installed => installed.extend(live),
-                Step::Foreign(why) => return refused("CRDConflict", why),
+        let terms =
+            Terms { grants: spec.grants.clone(), limits: spec.limits.clone(), configuration, record: spec.record };
+        let pinned = spec.update.pin.clone();
+        let looked = match &pinned {
+            Some(digest) => Ok(Wanted { digest: digest.clone(), artifact: None, bytes: None, again: None }),
+            None => self.look(pass, &spec).await?,
+        };
+        report.again = looked.as_ref().ok().and_then(|wanted| wanted.again);
+        let wanted = looked.as_ref().ok();
+
+        let history = report.history.clone();
+        let serving = self.serving(name);
+        let situation = Situation {
+            wanted: wanted.map(|wanted| wanted.digest.as_str()),
+            pinned: pinned.is_some(),
+            active: history.active(),
+            previous: history.previous.first().map(|record| record.digest.as_str()),
+            rejected: history.rejected(report.generation),
+            traps: serving.as_ref().is_some_and(|serving| {
+                serving.generation.health.failed_probation()
+                    && Some(serving.generation.provider.digest()) == history.active()
+            }),
+            policy: spec.update.policy,
+            approved: spec.update.approve.as_deref(),
+        };
+        let step = lifecycle::decide(&situation);
+        let mut reason = if history.active.is_some() { "Swapped" } else { "Installed" };
+        let target = match step {
+            Step::Serve(digest) => Some(digest),
+            Step::Stay | Step::Leave(_) => situation.active,
+            Step::RollBack(to) => {
+                reason = ROLLED_BACK;
+                report.give_up(pass.now);
+                Some(to)
             }
-        }
-        // None of its CRDs is somebody else's. One that is installed in a moment can be read in its other versions from then on.
-        if let Some(conversions) = &self.conversions {
-            conversions.offer(&provider);
-        }
-        if waits || !operations.is_empty() {
-            return Ok(Progress::Installing(operations));
-        }
-        if let Err(error) = self.serve(pass, name, &spec, &provider, &installed).await? {
-            return refused("InvalidGrants", error);
-        }
-        Ok(Progress::Serving(provider))
-    }
-
-    /// The component in the file, compiled once per digest and limits.
-    async fn component(&self, name: &str, spec: &Spec) -> Result<Arc<Provider>, (&'static str, String)> {
-        let wasm_provider::Source::File(file) = &spec.source else {
-            return Err(("SourceUnreadable", "this host has no registry client".to_owned()));
-        };
-        let bytes = self.files.read(file).await.map_err(|error| ("SourceUnreadable", chain(&error)))?;
-        let digest = files::digest(&bytes);
-        let known = self.providers.lock().get(name).and_then(|loaded| loaded.component.clone());
-        if let Some((limits, provider)) = known
-            && limits == spec.limits
-            && provider.digest() == digest
-        {
-            return Ok(provider);
-        }
-        let provider =
-            self.runtime.load(&bytes, spec.limits.clone()).await.map_err(|error| ("LoadFailed", chain(&error)))?;
-        self.providers.lock().entry(name.to_owned()).or_default().component =
-            Some((spec.limits.clone(), provider.clone()));
-        Ok(provider)
-    }
-
-    /// Starts controllers, or gives running ones the new generation. An inner error is a grant that makes no sense.
-    async fn serve(
-        &self,
-        pass: &Pass<'_>,
-        name: &str,
-        spec: &Spec,
-        provider: &Arc<Provider>,
-        crds: &[Value],
-    ) -> Result<Result<(), String>, ReconcileError> {
-        let serves = |loaded: &Loaded| {
-            loaded.serving.as_ref().is_some_and(|(digest, old)| digest == provider.digest() && old == spec)
-        };
-        if self.providers.lock().get(name).is_some_and(serves) {
-            return Ok(Ok(()));
-        }
-        let grants = Arc::new(spec.grants.clone());
-        let http = match HttpClient::new(&grants, &spec.limits) {
-            Ok(http) => Arc::new(http),
-            Err(error) => return Ok(Err(chain(&error))),
-        };
-        let configuration = spec.configuration.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string);
-        let generation = Arc::new(Generation {
-            provider: provider.clone(),
-            grants,
-            http,
-            metrics: self.metrics.clone(),
-            recorder: self.recordings.as_ref().map(|recordings| recordings.recorder(name, spec.record)),
-            configuration,
-        });
-        let mut kinds: Vec<(Kind, Arc<dyn Reconciler>)> = Vec::new();
-        for kind in provider.descriptor().kinds.iter().filter(|kind| kind.role != Role::Template) {
-            let resolved = pass.view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;
-            let crd = crds.iter().find(|crd| {
-                json::text(crd, "/spec/group") == Some(&kind.group)
-                    && json::text(crd, "/spec/names/kind") == Some(&kind.kind)
-            });
-            let reconciler = ProviderReconciler::new(
-                generation.clone(),
-                kind.clone(),
-                crd.unwrap_or(&kind.crd),
-                self.remote.clone(),
-            );
-            kinds.push((resolved, Arc::new(reconciler)));
-        }
-        let wanted: Vec<Kind> = kinds.iter().map(|(kind, _)| kind.clone()).collect();
-        let left = self.providers.lock().get_mut(name).map(|loaded| leave(&mut loaded.controllers, &wanted));
-        for controller in left.into_iter().flatten() {
-            controller.stop().await;
-        }
-        let mut providers = self.providers.lock();
-        let loaded = providers.entry(name.to_owned()).or_default();
-        for (kind, reconciler) in kinds {
-            match loaded.controllers.get(&kind) {
-                Some(controller) => controller.replace(reconciler),
-                None => {
-                    let concurrency = usize::try_from(spec.limits.concurrency).unwrap_or(1).max(1);
-                    loaded.controllers.insert(kind.clone(), self.manager.add(kind, reconciler, concurrency));
+            Step::Rehearse(digest) | Step::AskFor(digest) => {
+                let bytes = wanted.and_then(|wanted| wanted.bytes.as_deref());
+                match self.consider(pass, &spec, &terms, &history, digest, bytes).await? {
+                    Considered::Take => Some(digest),
+                    Considered::Hold { reason, message, rehearsed } => {
+                        report.hold(pass.now, wanted, self.known(name, digest), reason, message, rehearsed);
+                        situation.active
+                    }
+                    Considered::Refused(refusal) => {
+                        report.refuse(refusal, wanted.map(|wanted| (wanted, pass.now)));
+                        situation.active
+                    }
                 }
             }
+        };
+        if let (Step::Stay, Err(refusal)) = (step, &looked) {
+            report.refuse(refusal.clone(), None);
         }
-        if let Some(conversions) = &self.conversions {
-            conversions.serve(provider);
+        let Some(target) = target else { return Ok(()) };
+        let bytes = wanted.filter(|wanted| wanted.digest == target).and_then(|wanted| wanted.bytes.as_deref());
+        // One that somebody asked for, or that the host itself went back to, is not on probation.
+        let probation = matches!(step, Step::Serve(_) | Step::Rehearse(_)) && pinned.is_none();
+        match self.bring(pass, &spec, &terms, &history, target, bytes, probation).await? {
+            Progress::Serving(provider, missing) => {
+                let artifact =
+                    wanted.filter(|wanted| wanted.digest == target).and_then(|wanted| wanted.artifact.clone());
+                report.serves(pass.now, &provider, artifact, reason, spec.history_limit);
+                report.pinned = pinned.is_some();
+                if !missing.is_empty() {
+                    report.refuse(bring::missing_grants(missing), None);
+                } else if situation.wanted == Some(target) {
+                    report.history.candidate = None;
+                }
+            }
+            Progress::Installing(operations) => report.installing = Some(operations),
+            Progress::Refused(refusal) => {
+                let of = wanted.filter(|wanted| wanted.digest == target && situation.active != Some(target));
+                report.refuse(refusal, of.map(|wanted| (wanted, pass.now)));
+                self.fall_back(pass, &spec, &terms, &history, target, report).await?;
+            }
         }
-        loaded.serving = Some((provider.digest().to_owned(), spec.clone()));
-        Ok(Ok(()))
+        Ok(())
+    }
+
+    /// After a start of the host nothing serves yet: if the next component cannot, the one that served last does.
+    async fn fall_back(
+        &self,
+        pass: &Pass<'_>,
+        spec: &Spec,
+        terms: &Terms,
+        history: &History,
+        refused: &str,
+        report: &mut Report,
+    ) -> Result<(), ReconcileError> {
+        let Some(active) = history.active().filter(|active| *active != refused) else { return Ok(()) };
+        if self.serving(&pass.key.name).is_some() {
+            return Ok(());
+        }
+        match self.bring(pass, spec, terms, history, active, None, false).await? {
+            Progress::Serving(..) => {}
+            Progress::Installing(operations) => report.installing = Some(operations),
+            Progress::Refused(refusal) => {
+                tracing::warn!(
+                    provider = pass.key.name,
+                    digest = active,
+                    reason = refusal.message,
+                    "what served last cannot serve"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything about a component short of letting it serve.
+    async fn consider(
+        &self,
+        pass: &Pass<'_>,
+        spec: &Spec,
+        terms: &Terms,
+        history: &History,
+        digest: &str,
+        bytes: Option<&[u8]>,
+    ) -> Result<Considered, ReconcileError> {
+        let name = pass.key.name.as_str();
+        let provider = match self.component(name, spec, digest, bytes).await {
+            Ok(provider) => provider,
+            Err(refusal) => return Ok(Considered::Refused(refusal)),
+        };
+        if let Err(refusal) = bring::check(name, &provider, spec) {
+            return Ok(Considered::Refused(refusal));
+        }
+        if let Err(refusal) = self.crds(pass, &provider, history.served(digest)).await? {
+            return Ok(Considered::Refused(refusal));
+        }
+        let approve = format!("approve it with `capwasm provider approve {name}` or spec.update.approve: {digest}");
+        let hold =
+            |reason, why: &str, rehearsed| Considered::Hold { reason, message: format!("{why}{approve}"), rehearsed };
+        if spec.update.policy != UpdatePolicy::RehearseFirst {
+            return Ok(hold("AwaitingApproval", "", None));
+        }
+        let Some(rehearsed) = self.rehearse(pass, terms, &provider).await else {
+            return Ok(hold("AwaitingApproval", "this host rehearses nothing; ", None));
+        };
+        Ok(match (rehearsed.calls, rehearsed.differences) {
+            (0, _) => hold("NothingRecorded", "there is no recorded call to rehearse; ", Some(rehearsed)),
+            (_, 0) => Considered::Take,
+            (calls, differences) => {
+                let why = format!("{differences} of {calls} rehearsed calls did not come to the same; ");
+                hold("RehearsalDiffers", &why, Some(rehearsed))
+            }
+        })
+    }
+
+    /// A rehearsal, at most every minute for one that waits; one that differed once is not asked again.
+    async fn rehearse(&self, pass: &Pass<'_>, terms: &Terms, provider: &Arc<Provider>) -> Option<Rehearsal> {
+        let (recordings, name) = (self.parts.recordings.as_ref()?, pass.key.name.as_str());
+        let known = self.providers.lock().get(name).and_then(|loaded| loaded.rehearsed.clone());
+        if let Some((digest, at, rehearsed)) = known
+            && digest == provider.digest()
+            && (rehearsed.differences > 0 || at.elapsed() < REHEARSE_AGAIN)
+        {
+            return Some(rehearsed);
+        }
+        let with = With {
+            grants: Some(Arc::new(terms.grants.clone())),
+            configuration: Some(terms.configuration.clone()),
+            live: Some(LiveReads::new(pass.view.cache(), self.parts.remote.clone())),
+        };
+        let report = rehearse(provider, &with, recordings.recent(name).iter().map(AsRef::as_ref)).await;
+        let rehearsed = Rehearsal::from(&report);
+        self.providers.lock().entry(name.to_owned()).or_default().rehearsed =
+            Some((provider.digest().to_owned(), Instant::now(), rehearsed.clone()));
+        Some(rehearsed)
+    }
+
+    fn serving(&self, name: &str) -> Option<Serving> {
+        self.providers.lock().get(name)?.serving.clone()
+    }
+
+    /// A component that is loaded.
+    fn known(&self, name: &str, digest: &str) -> Option<Arc<Provider>> {
+        Some(self.providers.lock().get(name)?.component(digest)?.1.clone())
+    }
+
+    /// Forgets components that the status does not name any more.
+    fn tidy(&self, name: &str, before: &History, report: &Report, wanted: Option<&str>) {
+        let after = report.history.digests();
+        let needed = |digest: &str| after.contains(&digest) || wanted == Some(digest);
+        if let Some(components) = &self.parts.components {
+            before.digests().into_iter().filter(|digest| !needed(digest)).for_each(|digest| components.remove(digest));
+        }
+        if let Some(loaded) = self.providers.lock().get_mut(name) {
+            let serving = loaded.serving.as_ref().map(|serving| serving.generation.provider.digest().to_owned());
+            loaded
+                .components
+                .retain(|(_, provider)| needed(provider.digest()) || serving.as_deref() == Some(provider.digest()));
+        }
     }
 
     async fn stop(&self, name: &str) {
-        if let Some(conversions) = &self.conversions {
+        if let Some(conversions) = &self.parts.conversions {
             conversions.leave(name);
         }
         let loaded = self.providers.lock().remove(name);
-        if let Some(recordings) = &self.recordings {
-            recordings.forget(name);
-        }
         for controller in loaded.into_iter().flat_map(|loaded| loaded.controllers.into_values()) {
             controller.stop().await;
         }
     }
 
-    fn serves(&self, name: &str) -> bool {
-        self.providers.lock().get(name).is_some_and(|loaded| loaded.serving.is_some())
+    /// Takes the CRDs away first if the object says so, while controllers still let go of their objects; then the controllers.
+    async fn remove(&self, pass: &Pass<'_>, held: bool) -> Result<Plan, ReconcileError> {
+        let name = pass.key.name.as_str();
+        if held && json::flag(&pass.object, "/spec/removeCRDs") == Some(true) {
+            let kind = pass.view.kind_at("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
+            let left = pass.view.list(&kind, None, &Selector::labels([(crd::PROVIDER, name)])).await?;
+            if !left.is_empty() {
+                let gone = |crd: &Arc<Value>| {
+                    let target = Target::new(&kind, "", json::name(crd));
+                    let action = Action::Delete { target, uid: Some(json::uid(crd).to_owned()), propagation: None };
+                    Operation::management(json::name(crd), action)
+                };
+                let operations = left.iter().filter(|crd| !json::is_deleting(crd)).map(gone).collect();
+                return Ok(Plan { operations, verdict: Verdict::Waiting, ..Plan::default() });
+            }
+        }
+        self.stop(name).await;
+        if let Some(recordings) = &self.parts.recordings {
+            recordings.forget(name);
+        }
+        if let Some(components) = &self.parts.components {
+            History::of(&pass.object).digests().into_iter().for_each(|digest| components.remove(digest));
+        }
+        let release = if held { vec![FINALIZER.to_owned()] } else { Vec::new() };
+        Ok(Plan { release, ..Plan::default() })
     }
 }
 
@@ -269,93 +424,23 @@ impl Reconciler for Loader {
         let held =
             json::items(&pass.object, "/metadata/finalizers").iter().any(|entry| entry.as_str() == Some(FINALIZER));
         if json::is_deleting(&pass.object) {
-            self.stop(name).await;
-            let release = if held { vec![FINALIZER.to_owned()] } else { Vec::new() };
-            return Ok(Plan { release, ..Plan::default() });
+            return self.remove(pass, held).await;
         }
         if !held {
             return Ok(crate::write_back::finalize(&pass.object, FINALIZER));
         }
-        let progress = self.progress(pass).await?;
-        let mut desired = (*pass.object).clone();
-        let mut plan = Plan::nothing();
-        let ready = match &progress {
-            Progress::Serving(provider) => {
-                describe(&mut desired, provider);
-                if !conditions::is_true(&pass.object, "Ready") {
-                    plan.events.push(Event::normal(
-                        "Serving",
-                        format!("{} {} serves", provider.digest(), provider.descriptor().version),
-                    ));
-                }
-                Condition::new("Ready", true, "Serving")
-            }
-            Progress::Installing(_) => Condition::new("Ready", self.serves(name), "InstallingCRDs"),
-            Progress::Refused(refusal) => {
-                let kept = if self.serves(name) { "; the previous generation serves" } else { "" };
-                Condition::new("Ready", self.serves(name), refusal.reason).message(format!("{}{kept}", refusal.message))
-            }
-        };
-        conditions::set(&mut desired, &ready, pass.now);
-        json::set(
-            &mut desired,
-            &["status", "observedGeneration"],
-            pass.object.pointer("/metadata/generation").cloned().unwrap_or_default(),
-        );
-        match progress {
-            Progress::Serving(_) => json::set(&mut desired, &["status", "missingGrants"], Value::Null),
-            Progress::Installing(operations) => {
-                plan.wake_when_applied = !operations.is_empty();
-                plan.operations = operations;
-                plan.verdict = Verdict::Waiting;
-                // A CRD is served soon after it is stored; nothing else tells when.
-                plan.wake_after = Some(std::time::Duration::from_millis(200));
-            }
-            Progress::Refused(Refusal { reason, message, missing }) => {
-                let missing = if missing.is_empty() { Value::Null } else { json!(missing) };
-                json::set(&mut desired, &["status", "missingGrants"], missing);
-                plan.verdict = Verdict::Failed { reason: reason.to_owned(), message, retry_after: None, backoff: true };
-            }
+        pass.view.note(traps_token(name));
+        let before = History::of(&pass.object);
+        let mut report = Report::new(&pass.object, before.clone());
+        self.advance(pass, &mut report).await?;
+        report.count(&self.parts.swaps, name, &before);
+        if report.installing.is_none() {
+            let pulled =
+                self.providers.lock().get(name).and_then(|loaded| Some(loaded.pulled.as_ref()?.digest().to_owned()));
+            self.tidy(name, &before, &report, pulled.as_deref());
         }
-        plan.desired = Some(desired);
-        Ok(plan)
-    }
-}
-
-/// Takes out the controllers of kinds that are not wanted (at that version) any more: they would go on calling the
-/// generation that is replaced, beside those of the new one.
-fn leave<C>(controllers: &mut HashMap<Kind, C>, wanted: &[Kind]) -> Vec<C> {
-    controllers.extract_if(|kind, _| !wanted.contains(kind)).map(|(_, controller)| controller).collect()
-}
-
-/// What serves, into the status.
-fn describe(object: &mut Value, provider: &Provider) {
-    let descriptor = provider.descriptor();
-    let kinds: Vec<Value> = descriptor
-        .kinds
-        .iter()
-        .map(|kind| json!({"group": kind.group, "kind": kind.kind, "version": kind.version, "role": kind.role}))
-        .collect();
-    let status = json::map(object, &["status"]);
-    status.insert("digest".into(), provider.digest().into());
-    status.insert("version".into(), descriptor.version.clone().into());
-    status.insert("contract".into(), descriptor.contract.clone().into());
-    status.insert("sizeBytes".into(), provider.size().into());
-    status.insert("kinds".into(), kinds.into());
-    status.insert("converts".into(), provider.converts().into());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn controllers_of_kinds_and_versions_that_are_not_served_any_more_are_left() {
-        let kind = |group: &str, version: &str| Kind::new(group, version, "Thing", "things", true);
-        let mut controllers = HashMap::from([(kind("a", "v1"), "a"), (kind("b", "v1"), "b"), (kind("c", "v1"), "c")]);
-        let mut left = leave(&mut controllers, &[kind("a", "v1"), kind("b", "v2")]);
-        left.sort_unstable();
-        assert_eq!(left, ["b", "c"], "another version of a kind needs a watch of its own");
-        assert_eq!(controllers.into_values().collect::<Vec<_>>(), ["a"]);
+        let serving = self.serving(name);
+        let figures = self.figures(name, serving.as_ref());
+        report.plan(pass, serving.as_ref().map(|serving| &*serving.generation), figures, self.parts.files.path())
     }
 }

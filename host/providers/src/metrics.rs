@@ -5,7 +5,7 @@ use std::time::Duration;
 use capwasm_runtime::CallStats;
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{family::Family, histogram::Histogram},
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
     registry::Registry,
 };
 
@@ -15,6 +15,31 @@ struct CallLabels {
     provider: String,
     /// As in the contract: `infrastructure-machine.provision`.
     function: &'static str,
+}
+
+/// Labels of a step in a provider's life.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct SwapLabels {
+    provider: String,
+    /// `started`, `swapped`, `rolled_back`, `refused` or `held`.
+    result: &'static str,
+}
+
+/// How attempts to let another component serve ended.
+#[derive(Clone, Default)]
+pub struct SwapMetrics(Family<SwapLabels, Counter>);
+
+impl SwapMetrics {
+    /// Registers `capwasm_provider_swaps_total`.
+    pub fn register(registry: &mut Registry) -> SwapMetrics {
+        let metrics = SwapMetrics::default();
+        registry.register("capwasm_provider_swaps", "Components that came to serve, or did not", metrics.0.clone());
+        metrics
+    }
+
+    pub(crate) fn count(&self, provider: &str, result: &'static str) {
+        self.0.get_or_create(&SwapLabels { provider: provider.to_owned(), result }).inc();
+    }
 }
 
 type Histograms = Family<CallLabels, Histogram, fn() -> Histogram>;

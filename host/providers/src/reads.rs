@@ -136,7 +136,7 @@ impl Secrets for NamespaceSecrets {
 }
 
 /// The decoded `data` of a Secret, or the key that is not base64.
-fn decode(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, String> {
+pub(crate) fn decode(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let Some(data) = secret.get("data").and_then(Value::as_object) else { return Ok(BTreeMap::new()) };
     data.iter()
         .map(|(key, value)| {

@@ -71,12 +71,10 @@ impl ProviderReconciler {
             recorder: self.generation.recorder.clone(),
         };
         let at = self.write_back(pass, observed);
-        Ok(match self.generation.provider.call(call).await {
-            Ok(Reply { answer, outcome, stats }) => {
-                let provider = &self.generation.provider.descriptor().name;
-                self.generation.metrics.count(provider, function.name(), stats);
-                write_back::answered(&at, &answer, &outcome)
-            }
+        let reply = self.generation.provider.call(call).await;
+        self.generation.ended(pass.key, function.name(), &reply);
+        Ok(match reply {
+            Ok(Reply { answer, outcome, .. }) => write_back::answered(&at, &answer, &outcome),
             Err(error) => write_back::failed(&at, error.failure.reason(), &error.to_string()),
         })
     }

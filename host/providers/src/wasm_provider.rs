@@ -1,5 +1,7 @@
 //! The kind `WasmProvider` (`capwasm.dev/v1alpha1`, cluster-scoped): where a provider comes from and what it may do.
 
+pub mod history;
+
 use capwasm_api::descriptor::Descriptor;
 use capwasm_runtime::{Grants, Limits, NamedEndpoint};
 use serde::{Deserialize, Serialize};

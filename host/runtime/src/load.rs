@@ -13,9 +13,9 @@ use crate::bindings::exports::{
     bootstrap, control_plane, controller, conversion, descriptor, infrastructure_cluster, infrastructure_machine,
     infrastructure_machine_pool,
 };
-use crate::compile::CompileError;
 use crate::call::{Call, Capabilities, Facts, Function};
-use crate::failure::CallError;
+use crate::compile::CompileError;
+use crate::failure::{CallError, Failure};
 use crate::grants::Grants;
 use crate::limits::Limits;
 use crate::provider::{Exports, Guest, Provider};
@@ -100,6 +100,20 @@ pub enum LoadError {
         /// What it speaks.
         found: String,
     },
+}
+
+impl LoadError {
+    /// Whether the same component with the same limits fails again.
+    pub fn is_final(&self) -> bool {
+        match self {
+            LoadError::Compile(CompileError::Failed(_)) => false,
+            LoadError::Describe(error) => !matches!(
+                error.failure,
+                Failure::Busy { .. } | Failure::Panic { .. } | Failure::Wall { .. } | Failure::Instantiate { .. }
+            ),
+            _ => true,
+        }
+    }
 }
 
 impl From<CallError> for LoadError {

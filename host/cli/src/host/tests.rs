@@ -16,6 +16,8 @@ async fn providers(world: &World, conversions: Option<Arc<Conversions>>) -> Host
     let options = Options {
         provider_dir: world.folder.path().join("plugins"),
         aot_dir: None,
+        components_dir: Some(world.folder.path().join("components")),
+        require_signatures: false,
         endpoints: Vec::new(),
         grants: Vec::new(),
         configurations: Vec::new(),
@@ -30,17 +32,9 @@ async fn providers(world: &World, conversions: Option<Arc<Conversions>>) -> Host
             .unwrap();
     install::wasm_provider(&world.client, &wanted).await.unwrap();
     let files = ProviderFiles::open(&options.provider_dir).unwrap();
-    let mut registry = Registry::default();
-    let recordings = Recordings::new(None, RecordingMetrics::default()).unwrap();
-    let manager =
-        controllers(&world.client, world.runtime.clone(), files, recordings.clone(), &options, &mut registry).await.unwrap();
-    let shutdown = CancellationToken::new();
-    let running = tokio::spawn({
-        let shutdown = shutdown.clone();
-        async move { manager.run(shutdown).await }
-    });
+    let host = controllers(&world.client, world.runtime.clone(), files, &options).await.unwrap().run();
     serving(&world.client, "fixture").await.unwrap();
-    Host { registry: Arc::new(Mutex::new(registry)), recordings, running, shutdown }
+    host
 }
 
 /// From the MachinePool's replicas to `spec.providerIDList`, through a real component, in either version.

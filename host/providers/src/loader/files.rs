@@ -1,4 +1,5 @@
-//! The provider folder. Names are resolved by a directory handle, so that none leads out of it.
+//! The provider folder. Names are resolved by a directory handle, so that none leads out of it. Who reads a file is woken when
+//! another one takes its place.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -6,10 +7,13 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use capwasm_reconcile::{Interests, Token};
+use notify::event::{AccessKind, AccessMode, ModifyKind};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use sha2::{Digest, Sha256};
 
 /// Largest component that is read.
-const LARGEST: u64 = 64 << 20;
+pub(crate) const LARGEST: u64 = 64 << 20;
 
 /// Why a component cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +24,9 @@ pub enum FileError {
     /// The file is not there, or not readable.
     #[error("unable to read {0:?} in the provider folder")]
     Read(String, #[source] std::io::Error),
+    /// Changes cannot be watched.
+    #[error("unable to watch the provider folder {}", .0.display())]
+    Watch(PathBuf, #[source] notify::Error),
     /// The file is larger than any provider.
     #[error("{0:?} is larger than {LARGEST} bytes")]
     TooLarge(String),
@@ -27,7 +34,10 @@ pub enum FileError {
 
 /// A folder with components.
 #[derive(Clone)]
-pub struct ProviderFiles(Arc<Dir>);
+pub struct ProviderFiles {
+    dir: Arc<Dir>,
+    path: Arc<Path>,
+}
 
 impl ProviderFiles {
     /// Opens the folder.
@@ -37,7 +47,33 @@ impl ProviderFiles {
     pub fn open(folder: &Path) -> Result<Self, FileError> {
         let dir = Dir::open_ambient_dir(folder, ambient_authority())
             .map_err(|error| FileError::Folder(folder.to_owned(), error))?;
-        Ok(Self(Arc::new(dir)))
+        // For people and for the watch; a folder that has a handle has a path, unless it was moved just now.
+        let path = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        Ok(Self { dir: Arc::new(dir), path: path.into() })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Wakes whoever has read a file when another takes its place, as long as the watch lives.
+    ///
+    /// # Errors
+    /// When the system has no watch left; files are then looked at when their WasmProviders are.
+    pub fn watch(&self, interests: Arc<Interests>) -> Result<FolderWatch, FileError> {
+        let failed = |error| FileError::Watch(self.path.to_path_buf(), error);
+        let seen = move |event: notify::Result<Event>| match event {
+            Ok(event) if replaces(event.kind) => {
+                let names = event.paths.iter().filter_map(|path| path.file_name()?.to_str());
+                names.for_each(|name| interests.fire(&file_token(name.strip_suffix(".sig").unwrap_or(name))));
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "the watch of the provider folder failed"),
+        };
+        let mut watcher = notify::recommended_watcher(seen).map_err(failed)?;
+        watcher.watch(&self.path, RecursiveMode::NonRecursive).map_err(failed)?;
+        Ok(FolderWatch(watcher))
     }
 
     /// Names of the files that end in `.wasm`, sorted.
@@ -45,7 +81,7 @@ impl ProviderFiles {
     /// # Errors
     /// When the folder cannot be listed.
     pub fn names(&self) -> Result<Vec<String>, FileError> {
-        let entries = self.0.entries().map_err(|error| FileError::Read(".".to_owned(), error))?;
+        let entries = self.dir.entries().map_err(|error| FileError::Read(".".to_owned(), error))?;
         let mut names: Vec<String> = entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .filter(|name| name.ends_with(".wasm") && !name.starts_with('.'))
@@ -59,11 +95,29 @@ impl ProviderFiles {
     /// # Errors
     /// When it is not there, leads out of the folder, or is too large.
     pub async fn read(&self, name: &str) -> Result<Vec<u8>, FileError> {
-        let (dir, name) = (self.0.clone(), name.to_owned());
+        let (dir, name) = (self.dir.clone(), name.to_owned());
         let failed = name.clone();
         let read = tokio::task::spawn_blocking(move || read(&dir, &name)).await;
         read.map_err(|error| FileError::Read(failed, std::io::Error::other(error)))?
     }
+}
+
+/// Ends the watch when it is dropped.
+pub struct FolderWatch(#[expect(dead_code, reason = "lives as long as the watch is to")] RecommendedWatcher);
+
+/// Whether the file is whole afterwards: writing goes on until the file is closed.
+fn replaces(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Access(AccessKind::Close(AccessMode::Write))
+            | EventKind::Modify(ModifyKind::Name(_))
+            | EventKind::Remove(_)
+    )
+}
+
+/// What a reader of a file notes.
+pub(crate) fn file_token(name: &str) -> Token {
+    Token::new(&format!("provider-file:{name}"))
 }
 
 fn read(dir: &Dir, name: &str) -> Result<Vec<u8>, FileError> {
@@ -78,7 +132,7 @@ fn read(dir: &Dir, name: &str) -> Result<Vec<u8>, FileError> {
 }
 
 /// `sha256:<hex>` of a component.
-pub fn digest(bytes: &[u8]) -> String {
+pub(crate) fn digest_of(bytes: &[u8]) -> String {
     let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
@@ -106,6 +160,6 @@ mod tests {
 
     #[test]
     fn a_digest_names_its_algorithm() {
-        assert_eq!(digest(b""), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+        assert_eq!(digest_of(b""), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 }

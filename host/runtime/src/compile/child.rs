@@ -41,12 +41,7 @@ pub struct CompileLimits {
 
 impl Default for CompileLimits {
     fn default() -> Self {
-        CompileLimits {
-            memory_bytes: 2 << 30,
-            cpu_seconds: 120,
-            wall: Duration::from_secs(180),
-            code_bytes: 512 << 20,
-        }
+        CompileLimits { memory_bytes: 2 << 30, cpu_seconds: 120, wall: Duration::from_secs(180), code_bytes: 512 << 20 }
     }
 }
 
@@ -94,7 +89,8 @@ impl ChildProcess {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| failed("the compiler cannot be started", error))?;
-        let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        let (Some(mut stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(CompileError::Failed("the compiler has no pipes".to_owned()));
         };

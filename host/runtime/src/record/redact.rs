@@ -175,7 +175,10 @@ impl Secrets {
     fn of_secret(&mut self, secret: &Value) {
         for field in ["data", "stringData"] {
             let data = secret.get(field).and_then(Value::as_object);
-            data.into_iter().flat_map(|data| data.values()).filter_map(Value::as_str).for_each(|text| self.add_data(text));
+            data.into_iter()
+                .flat_map(|data| data.values())
+                .filter_map(Value::as_str)
+                .for_each(|text| self.add_data(text));
         }
     }
 

@@ -85,7 +85,10 @@ async fn every_call_comes_to_the_same_again_from_its_file() {
         (json!({"do": "secret-in", "namespace": "other", "name": "ca", "key": "nothing"}), 2),
         (json!({"do": "bootstrap-data"}), 2),
         (http("/count"), 1),
-        (json!({"do": "http", "method": "GET", "url": "http://engine.endpoint/count", "maxAge": 60_000, "times": 3}), 3),
+        (
+            json!({"do": "http", "method": "GET", "url": "http://engine.endpoint/count", "maxAge": 60_000, "times": 3}),
+            3,
+        ),
         (json!({"do": "http", "method": "GET", "url": "https://nowhere.example/", "insecure": true}), 1),
         (json!({"do": "keys", "count": 2}), 3),
         (json!({"do": "write", "object": object, "apiVersion": "v1", "kind": "Pod", "name": "p"}), 0),
@@ -148,7 +151,8 @@ async fn another_call_is_told_apart_by_its_first_other_request() {
     let bench = Bench::new(Limits::default()).await;
     let spec = json!({"do": "get", "apiVersion": "v1", "kind": "ConfigMap", "name": "before"});
     let recording = recorded(&bench, spec, grants(crate::http::tcp().await)).await;
-    let changed = |to: &str| Recording { object: Arc::new(recording.object.replace("before", to)), ..recording.clone() };
+    let changed =
+        |to: &str| Recording { object: Arc::new(recording.object.replace("before", to)), ..recording.clone() };
     let replayed = bench.provider.replay(&changed("after"), &Replay::Exact).await.unwrap();
     let divergence = replayed.divergence.unwrap();
     assert_eq!(
@@ -176,7 +180,8 @@ async fn another_component_reads_live_what_is_not_recorded_and_has_no_effect() {
     let call = bench.call(json!({}), Grants::default());
     let live = Some(Capabilities { http: Arc::new(HttpClient::denied()), ..call.capabilities });
     let with = |live| Replay::Rehearse(Rehearsal { live, ..Rehearsal::default() });
-    let Ended::Replied { outcome, .. } = bench.provider.replay(&other, &with(live.clone())).await.unwrap().ended.unwrap()
+    let Ended::Replied { outcome, .. } =
+        bench.provider.replay(&other, &with(live.clone())).await.unwrap().ended.unwrap()
     else {
         panic!("no reply")
     };
@@ -221,7 +226,10 @@ async fn a_redacted_recording_has_no_secret_says_so_and_still_replays_where_it_c
             make(json!({"do": "write", "object": secret})).await,
             vec!["plain-secret-text", "ZW5jb2RlZC1zZWNyZXQ", "encoded-secret"],
         ),
-        (make(json!({"do": "secret-in", "namespace": "other", "name": "ca", "key": "tls.crt"})).await, vec!["pem of other"]),
+        (
+            make(json!({"do": "secret-in", "namespace": "other", "name": "ca", "key": "tls.crt"})).await,
+            vec!["pem of other"],
+        ),
     ];
     for (recording, secrets) in recordings {
         let text = |recording: &Recording| String::from_utf8(record::to_json(recording).unwrap()).unwrap();

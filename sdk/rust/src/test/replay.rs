@@ -133,12 +133,18 @@ impl Replay {
     pub fn as_recorded(self) -> Outcome {
         let (answer, outcome) = match &self.ended {
             Ended::Answered(answer) => (serde_json::json!({"Ok": answer}), answer::outcome(&self.outcome)),
-            Ended::Problem(problem) => (serde_json::json!({"Err": answer::problem(problem)}), answer::outcome(&self.outcome)),
+            Ended::Problem(problem) => {
+                (serde_json::json!({"Err": answer::problem(problem)}), answer::outcome(&self.outcome))
+            }
             Ended::Panicked(_) if self.recorded.ended.pointer("/failed/trap").is_some() => return self.outcome,
             ended => panic!("the call came to no end: {ended:?}\nrecorded: {}", self.recorded.ended),
         };
         let replied = self.recorded.ended.get("replied").cloned().unwrap_or_default();
-        assert_eq!(answer, replied.get("answer").cloned().unwrap_or_default(), "the answer (left) is not the recorded one (right)");
+        assert_eq!(
+            answer,
+            replied.get("answer").cloned().unwrap_or_default(),
+            "the answer (left) is not the recorded one (right)"
+        );
         assert_eq!(
             outcome,
             replied.get("outcome").cloned().unwrap_or_default(),

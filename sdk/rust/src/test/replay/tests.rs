@@ -105,7 +105,10 @@ fn another_request_than_the_recorded_one_is_told() {
     let mut other = recording("closed", trapped());
     other["tape"][2]["with"]["url"] = json!("https://boxes.example/2");
     let differs = fails(move || drop(run_it(&other).no_longer_fails()));
-    assert!(differs.contains("http.send PUT https://boxes.example/1") && differs.contains("past_the_end: false"), "{differs}");
+    assert!(
+        differs.contains("http.send PUT https://boxes.example/1") && differs.contains("past_the_end: false"),
+        "{differs}"
+    );
 }
 
 #[test]

@@ -1,0 +1,123 @@
+//! The loader's [`Artifacts`] over registries: what it asks for, in the registry crate's words, and what went wrong, in its own.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use capwasm_providers::{ArtifactRequest, Artifacts, FetchError, Fetched};
+use capwasm_registry::{
+    Access, DockerConfig, Error, PublicKey, Reference, Repository, Verification, pull, resolve, verify_blob,
+};
+
+/// Pulls from registries, and verifies signatures of cosign's key pairs.
+pub fn registry() -> Arc<dyn Artifacts> {
+    Arc::new(Registries)
+}
+
+struct Registries;
+
+/// A request, read.
+struct Wanted {
+    reference: Reference,
+    repository: Repository,
+}
+
+impl Wanted {
+    fn new(request: &ArtifactRequest) -> Result<Self, Error> {
+        let reference: Reference = request.reference.parse()?;
+        let credentials = match &request.docker_config {
+            Some(config) => DockerConfig::parse(config)?.find(&reference)?,
+            None => None,
+        };
+        let access = Access { credentials, ca: request.ca.clone(), plain_http: request.plain_http };
+        let repository = Repository::new(&reference, &access)?;
+        Ok(Wanted { reference, repository })
+    }
+}
+
+#[async_trait]
+impl Artifacts for Registries {
+    async fn resolve(&self, request: &ArtifactRequest) -> Result<String, FetchError> {
+        let wanted = Wanted::new(request).map_err(failed)?;
+        if let Some(digest) = wanted.reference.digest() {
+            return Ok(digest.to_string());
+        }
+        let (digest, _) = resolve(&wanted.repository, &wanted.reference).await.map_err(failed)?;
+        Ok(digest.to_string())
+    }
+
+    async fn fetch(&self, request: &ArtifactRequest, manifest: &str) -> Result<Fetched, FetchError> {
+        let wanted = Wanted::new(request).map_err(failed)?;
+        let digest = manifest.parse().map_err(|error| FetchError::Refused(format!("{error}")))?;
+        let verification = Verification::of(keys(&request.public_keys)?);
+        let reference = wanted.reference.pinned(&digest);
+        let pulled = pull(&wanted.repository, &reference, &verification, request.max_bytes).await.map_err(failed)?;
+        Ok(Fetched { bytes: pulled.component.to_vec(), digest: pulled.digest.to_string() })
+    }
+
+    fn verify_blob(&self, bytes: &[u8], signature: &[u8], public_keys: &[String]) -> Result<(), FetchError> {
+        verify_blob(bytes, signature, &keys(public_keys)?).map(drop).map_err(failed)
+    }
+}
+
+fn keys(pem: &[String]) -> Result<Vec<PublicKey>, FetchError> {
+    // A key that cannot be read is no reason to do without it.
+    pem.iter().map(|pem| PublicKey::from_pem(pem).map_err(|error| FetchError::Unsigned(error.to_string()))).collect()
+}
+
+fn failed(error: Error) -> FetchError {
+    let kind = match &error {
+        Error::Unsigned(_) | Error::BadSignature { .. } | Error::Key(_) => FetchError::Unsigned,
+        Error::NotAProvider { .. } | Error::TooLarge { .. } => FetchError::Broken,
+        Error::WrongDigest { .. } | Error::WrongSize { .. } => FetchError::Broken,
+        error if error.is_transient() => FetchError::Unavailable,
+        _ => FetchError::Refused,
+    };
+    // With its causes: that a connection was refused is in one of them.
+    kind(format!("{:#}", anyhow::Error::new(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use capwasm_registry::Digest;
+
+    fn request(reference: &str) -> ArtifactRequest {
+        ArtifactRequest {
+            reference: reference.to_owned(),
+            docker_config: None,
+            ca: None,
+            plain_http: false,
+            public_keys: Vec::new(),
+            max_bytes: 1 << 20,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_names_nothing_is_refused_and_what_does_not_answer_is_unavailable() {
+        let artifacts = registry();
+        let error = artifacts.resolve(&request("provider")).await.unwrap_err();
+        assert!(matches!(error, FetchError::Refused(_)), "{error}");
+        let error = artifacts.resolve(&request("127.0.0.1:1/a/b:1")).await.unwrap_err();
+        assert!(matches!(&error, FetchError::Unavailable(text) if text.contains("refused")), "{error}");
+        let digest = Digest::of(b"").to_string();
+        let pinned = artifacts.resolve(&request(&format!("127.0.0.1:1/a/b@{digest}"))).await.unwrap();
+        assert_eq!(pinned, digest, "a digest is not asked for");
+        let config = ArtifactRequest { docker_config: Some(b"{".to_vec()), ..request("127.0.0.1:1/a/b:1") };
+        assert!(matches!(artifacts.resolve(&config).await, Err(FetchError::Refused(_))));
+    }
+
+    #[tokio::test]
+    async fn a_key_that_cannot_be_read_verifies_nothing() {
+        let artifacts = registry();
+        let keyed = ArtifactRequest { public_keys: vec!["no key".to_owned()], ..request("127.0.0.1:1/a/b:1") };
+        let error = artifacts.fetch(&keyed, &Digest::of(b"").to_string()).await.unwrap_err();
+        assert_eq!(error.reason(), "SignatureInvalid", "{error}");
+        let key = capwasm_registry::PrivateKey::generate().unwrap();
+        let pem = key.public().unwrap().to_pem();
+        let signature = capwasm_registry::sign_blob(b"bytes", &key).unwrap();
+        artifacts.verify_blob(b"bytes", signature.as_bytes(), &[pem.clone()]).unwrap();
+        assert!(artifacts.verify_blob(b"other", signature.as_bytes(), &[pem]).is_err());
+        assert!(artifacts.verify_blob(b"bytes", signature.as_bytes(), &[]).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! Components that serve or served, by digest, so that neither a rollback nor a start of the host needs their source.
+//!
+//! Only components are kept here, never native code, and whatever is read has the digest in its name, or it is not used.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+
+use crate::loader::files::{LARGEST, digest_of};
+
+/// Why a component is not kept or not there.
+#[derive(Debug, thiserror::Error)]
+pub enum ComponentError {
+    /// The folder cannot be used.
+    #[error("unable to use the folder of components {}", .0.display())]
+    Folder(PathBuf, #[source] std::io::Error),
+    /// It cannot be read.
+    #[error("component {0} is not kept any more")]
+    Read(String, #[source] std::io::Error),
+    /// It is not what it was.
+    #[error("the kept component {0} is damaged")]
+    Damaged(String),
+    /// It cannot be written.
+    #[error("unable to keep component {0}")]
+    Write(String, #[source] std::io::Error),
+}
+
+/// A folder of components.
+#[derive(Clone)]
+pub struct Components(Arc<Dir>);
+
+impl Components {
+    /// Opens the folder, made with mode 0700 if it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be made or opened.
+    pub fn open(folder: &Path) -> Result<Self, ComponentError> {
+        let failed = |error| ComponentError::Folder(folder.to_owned(), error);
+        let mut builder = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(builder.recursive(true), 0o700);
+        builder.create(folder).map_err(failed)?;
+        Ok(Self(Arc::new(Dir::open_ambient_dir(folder, ambient_authority()).map_err(failed)?)))
+    }
+
+    /// The bytes behind a digest (`sha256:<hex>`).
+    pub(crate) async fn get(&self, digest: &str) -> Result<Vec<u8>, ComponentError> {
+        let (dir, digest) = (self.0.clone(), digest.to_owned());
+        let failed = digest.clone();
+        let read = tokio::task::spawn_blocking(move || read(&dir, &digest)).await;
+        read.map_err(|error| ComponentError::Read(failed, std::io::Error::other(error)))?
+    }
+
+    /// Keeps bytes under their digest.
+    pub(crate) async fn put(&self, digest: &str, bytes: Vec<u8>) -> Result<(), ComponentError> {
+        let (dir, digest) = (self.0.clone(), digest.to_owned());
+        let failed = digest.clone();
+        let written = tokio::task::spawn_blocking(move || write(&dir, &digest, &bytes)).await;
+        written.map_err(|error| ComponentError::Write(failed, std::io::Error::other(error)))?
+    }
+
+    /// Whether there is a file for a digest.
+    pub(crate) fn has(&self, digest: &str) -> bool {
+        self.0.exists(file_name(digest))
+    }
+
+    /// Forgets a component; one that is not there is fine.
+    pub(crate) fn remove(&self, digest: &str) {
+        if let Err(error) = self.0.remove_file(file_name(digest))
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(digest, %error, "unable to remove a component that is not needed any more");
+        }
+    }
+}
+
+/// Digests come from statuses, which others may write: nothing but hex becomes a part of a name.
+fn file_name(digest: &str) -> String {
+    let hex: String = digest.trim_start_matches("sha256:").chars().filter(char::is_ascii_hexdigit).collect();
+    format!("sha256-{hex}.wasm")
+}
+
+fn read(dir: &Dir, digest: &str) -> Result<Vec<u8>, ComponentError> {
+    let failed = |error| ComponentError::Read(digest.to_owned(), error);
+    let mut bytes = Vec::new();
+    dir.open(file_name(digest)).map_err(failed)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if digest_of(&bytes) == digest { Ok(bytes) } else { Err(ComponentError::Damaged(digest.to_owned())) }
+}
+
+fn write(dir: &Dir, digest: &str, bytes: &[u8]) -> Result<(), ComponentError> {
+    let failed = |error| ComponentError::Write(digest.to_owned(), error);
+    let name = file_name(digest);
+    let draft = format!(".{name}.{}", std::process::id());
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = dir.open_with(&draft, &options).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
+    dir.rename(&draft, dir, &name).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_kept_is_found_whole_or_not_at_all() {
+        let folder = std::env::temp_dir().join(format!("capwasm-components-{}", std::process::id()));
+        let components = Components::open(&folder).unwrap();
+        let digest = digest_of(b"one");
+        assert!(matches!(components.get(&digest).await, Err(ComponentError::Read(..))));
+        components.put(&digest, b"one".to_vec()).await.unwrap();
+        assert!(components.has(&digest));
+        assert_eq!(components.get(&digest).await.unwrap(), b"one");
+        std::fs::write(folder.join(file_name(&digest)), "two").unwrap();
+        assert!(matches!(components.get(&digest).await, Err(ComponentError::Damaged(_))));
+        components.remove(&digest);
+        components.remove(&digest);
+        assert!(!components.has(&digest));
+        assert_eq!(file_name("sha256:../../etc/passwd"), "sha256-ecad.wasm", "no way out of the folder");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,200 @@
+//! How the calls of one component end: the figures of its status, and when it is given up.
+//!
+//! A component that has just taken the place of another is on probation: when calls trap again and again, the one before
+//! comes back. Only traps count, never limits, timeouts or what a call answers: those have causes outside of the component. Neither
+//! do traps of objects whose last call of the earlier component trapped too: going back would not help them.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use capwasm_reconcile::Key;
+use capwasm_runtime::{CallStats, Failure};
+use parking_lot::Mutex;
+
+/// How long a component is on probation.
+const PROBATION: Duration = Duration::from_secs(600);
+/// Traps within it that end it.
+const TRAPS: u32 = 5;
+/// Objects in trouble that are remembered; of more the rest would count as new.
+const TROUBLED: usize = 10_000;
+/// Buckets of durations, each a tenth longer than the one before, from a microsecond to some minutes.
+const BUCKETS: usize = 200;
+
+/// What of calls stands in the status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// All.
+    pub count: u64,
+    /// Without an answer.
+    pub failed: u64,
+    /// Traps among them.
+    pub traps: u64,
+    /// In the median, within a tenth.
+    pub median_microseconds: u64,
+    /// Most linear memory of one call.
+    pub memory_peak_bytes: u64,
+}
+
+/// The calls of one component since it began to serve in this process.
+#[derive(Debug)]
+pub struct Health(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    figures: Figures,
+    durations: Vec<u64>,
+    /// Objects whose last call trapped, here and in the component before.
+    troubled: HashSet<Key>,
+    troubled_before: HashSet<Key>,
+    probation: Option<Probation>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Probation {
+    until: Instant,
+    traps: u32,
+}
+
+impl Health {
+    /// Of a component that nobody can go back from.
+    pub fn new() -> Self {
+        Self::with(HashSet::new(), None)
+    }
+
+    /// Of one that has taken the place of another just now.
+    pub fn on_probation(before: &Health, now: Instant) -> Self {
+        let troubled = before.0.lock().troubled.clone();
+        Self::with(troubled, Some(Probation { until: now + PROBATION, traps: 0 }))
+    }
+
+    fn with(troubled_before: HashSet<Key>, probation: Option<Probation>) -> Self {
+        let figures = Figures::default();
+        let durations = vec![0; BUCKETS];
+        Health(Mutex::new(State { figures, durations, troubled: HashSet::new(), troubled_before, probation }))
+    }
+
+    /// Counts a call. Whether it is the one with which the probation is failed.
+    pub fn ended(&self, key: &Key, call: Result<CallStats, &Failure>, now: Instant) -> bool {
+        let mut state = self.0.lock();
+        state.figures.count += 1;
+        match call {
+            Ok(stats) => {
+                let bucket = bucket(stats.duration);
+                state.durations[bucket] += 1;
+                let peak = u64::try_from(stats.peak_memory).unwrap_or(u64::MAX);
+                state.figures.memory_peak_bytes = state.figures.memory_peak_bytes.max(peak);
+                state.troubled.remove(key);
+                false
+            }
+            Err(failure) => {
+                state.figures.failed += 1;
+                failure.is_trap() && state.trapped(key, now)
+            }
+        }
+    }
+
+    /// Whether the component is to be given up.
+    pub fn failed_probation(&self) -> bool {
+        self.0.lock().probation.is_some_and(|probation| probation.traps >= TRAPS)
+    }
+
+    /// What the status says.
+    pub fn figures(&self) -> Figures {
+        let state = self.0.lock();
+        Figures { median_microseconds: median(&state.durations), ..state.figures }
+    }
+}
+
+impl State {
+    fn trapped(&mut self, key: &Key, now: Instant) -> bool {
+        self.figures.traps += 1;
+        if self.troubled.len() < TROUBLED {
+            self.troubled.insert(key.clone());
+        }
+        let new_trouble = !self.troubled_before.contains(key);
+        match &mut self.probation {
+            Some(probation) if new_trouble && now < probation.until => {
+                probation.traps += 1;
+                probation.traps == TRAPS
+            }
+            _ => false,
+        }
+    }
+}
+
+fn bucket(duration: Duration) -> usize {
+    let microseconds = duration.as_secs_f64() * 1e6;
+    // Not negative, and cut off at both ends.
+    (microseconds.max(1.0).ln() / 1.1_f64.ln()).round().min((BUCKETS - 1) as f64) as usize
+}
+
+fn median(durations: &[u64]) -> u64 {
+    let half = durations.iter().sum::<u64>().div_ceil(2);
+    let mut seen = 0;
+    let found = durations.iter().position(|count| {
+        seen += count;
+        half > 0 && seen >= half
+    });
+    found.map_or(0, |bucket| 1.1_f64.powi(i32::try_from(bucket).unwrap_or(i32::MAX)).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use capwasm_reconcile::Kind;
+
+    fn key(name: &str) -> Key {
+        Key::new(&Kind::new("g", "v1", "K", "ks", true), "n", name)
+    }
+
+    fn trap() -> Failure {
+        Failure::Trap { message: "unreachable".into(), backtrace: vec![], stderr: String::new() }
+    }
+
+    fn stats(microseconds: u64) -> CallStats {
+        CallStats { duration: Duration::from_micros(microseconds), peak_memory: 1 << 20, ..CallStats::default() }
+    }
+
+    #[test]
+    fn only_repeated_new_traps_on_probation_end_a_component() {
+        let now = Instant::now();
+        let first = Health::new();
+        assert!((0..20).all(|_| !first.ended(&key("always"), Err(&trap()), now)), "there is nobody to go back to");
+
+        let second = Health::on_probation(&first, now);
+        assert!((0..20).all(|_| !second.ended(&key("always"), Err(&trap()), now)), "it trapped before");
+        let timeout = Failure::Wall { limit: Duration::from_secs(1) };
+        assert!((0..20).all(|_| !second.ended(&key("a"), Err(&timeout), now)), "a timeout is no trap");
+        let ended: Vec<bool> = (0..6).map(|_| second.ended(&key("a"), Err(&trap()), now)).collect();
+        assert_eq!(ended, [false, false, false, false, true, false], "told once");
+        assert!(second.failed_probation());
+
+        let third = Health::on_probation(&second, now);
+        let later = now + PROBATION;
+        assert!((0..20).all(|_| !third.ended(&key("b"), Err(&trap()), later)), "its probation is over");
+    }
+
+    #[test]
+    fn an_object_that_recovered_is_in_trouble_no_more() {
+        let now = Instant::now();
+        let first = Health::new();
+        first.ended(&key("a"), Err(&trap()), now);
+        first.ended(&key("a"), Ok(stats(10)), now);
+        let second = Health::on_probation(&first, now);
+        assert!((0..5).any(|_| second.ended(&key("a"), Err(&trap()), now)));
+    }
+
+    #[test]
+    fn figures_have_the_median_within_a_tenth() {
+        let health = Health::new();
+        assert_eq!(health.figures(), Figures::default());
+        for microseconds in [100, 200, 1_000, 50_000, 60_000_000] {
+            health.ended(&key("a"), Ok(stats(microseconds)), Instant::now());
+        }
+        health.ended(&key("a"), Err(&trap()), Instant::now());
+        let figures = health.figures();
+        assert!((900..=1_100).contains(&figures.median_microseconds), "{figures:?}");
+        assert_eq!((figures.count, figures.failed, figures.traps, figures.memory_peak_bytes), (6, 1, 1, 1 << 20));
+    }
+}

@@ -1,0 +1,264 @@
+//! What one look at a WasmProvider found, and its status, events and metrics.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use capwasm_api::conditions::{self, Condition, timestamp};
+use capwasm_api::json;
+use capwasm_reconcile::{Event, Operation, Pass, Plan, ReconcileError, Verdict};
+use capwasm_runtime::Provider;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::source::Wanted;
+use super::{Loader, Refusal, Serving};
+use crate::generation::{Figures, Generation};
+use crate::metrics::SwapMetrics;
+use crate::wasm_provider::history::{Candidate, History, ROLLED_BACK, Record, Rehearsal, WAITING};
+
+/// How often figures of calls are written.
+const FIGURES: Duration = Duration::from_secs(30);
+
+/// What one look found.
+pub(super) struct Report {
+    /// Which components serve, served, and might.
+    pub(super) history: History,
+    /// `metadata.generation` of the object.
+    pub(super) generation: i64,
+    /// Why what should serve does not.
+    refusal: Option<Refusal>,
+    /// CRDs have to be written or served first.
+    pub(super) installing: Option<Vec<Operation>>,
+    /// Whether what serves is what `spec.update.pin` says.
+    pub(super) pinned: bool,
+    /// When to look again at the latest.
+    pub(super) again: Option<Duration>,
+    events: Vec<Event>,
+}
+
+impl Report {
+    pub(super) fn new(object: &Value, history: History) -> Self {
+        let generation = json::number(object, "/metadata/generation").unwrap_or_default();
+        Report { history, generation, refusal: None, installing: None, pinned: false, again: None, events: Vec::new() }
+    }
+
+    /// What should serve does not; of a component that the source has, that is remembered.
+    pub(super) fn refuse(&mut self, refusal: Refusal, of: Option<(&Wanted, Timestamp)>) {
+        if let Some((wanted, now)) = of {
+            let component = Record {
+                digest: wanted.digest.clone(),
+                artifact: wanted.artifact.clone(),
+                since: timestamp(now),
+                reason: refusal.reason.to_owned(),
+                ..Record::default()
+            };
+            let (message, generation) = (refusal.message.clone(), self.generation);
+            self.history.hold(Candidate { component, message, generation, rehearsal: None });
+        }
+        self.refusal = Some(refusal);
+    }
+
+    /// A component waits for somebody.
+    pub(super) fn hold(
+        &mut self,
+        now: Timestamp,
+        wanted: Option<&Wanted>,
+        provider: Option<std::sync::Arc<Provider>>,
+        reason: &str,
+        message: String,
+        rehearsal: Option<Rehearsal>,
+    ) {
+        let (Some(wanted), Some(provider)) = (wanted, provider) else { return };
+        let component = Record { reason: reason.to_owned(), ..record(now, &provider, wanted.artifact.clone()) };
+        let known = self.history.candidate.as_ref();
+        if known.is_none_or(|known| {
+            (&known.component.digest, known.component.reason.as_str()) != (&component.digest, reason)
+        }) {
+            self.events.push(Event::normal(reason, format!("{}: {message}", named(&component))));
+        }
+        self.history.hold(Candidate { component, message, generation: self.generation, rehearsal });
+    }
+
+    /// The active component trapped too often.
+    pub(super) fn give_up(&mut self, now: Timestamp) {
+        let Some(active) = self.history.active.clone() else { return };
+        let message =
+            "its calls trapped again and again soon after it came to serve; another digest or a change of the spec \
+                       is tried again"
+                .to_owned();
+        self.events.push(Event::warning(ROLLED_BACK, format!("{} is given up: {message}", named(&active))));
+        let component = Record { since: timestamp(now), reason: ROLLED_BACK.to_owned(), ..active };
+        self.history.hold(Candidate { component, message, generation: self.generation, rehearsal: None });
+    }
+
+    /// A component serves.
+    pub(super) fn serves(
+        &mut self,
+        now: Timestamp,
+        provider: &Provider,
+        artifact: Option<String>,
+        reason: &str,
+        limit: usize,
+    ) {
+        let component = Record { reason: reason.to_owned(), ..record(now, provider, artifact) };
+        let before = self.history.active.clone();
+        let known = self.history.previous.iter().chain(&before).find(|record| record.digest == component.digest);
+        let artifact = component.artifact.clone().or_else(|| known?.artifact.clone());
+        self.history.serve(Record { artifact, ..component.clone() }, limit);
+        match before {
+            Some(before) if before.digest == component.digest => {}
+            Some(before) => {
+                let message = format!("{} serves instead of {}", named(&component), named(&before));
+                self.events.push(Event::normal(reason, message));
+            }
+            None => self.events.push(Event::normal("Serving", format!("{} serves", named(&component)))),
+        }
+    }
+
+    /// Counts what became of components since the last look.
+    pub(super) fn count(&self, swaps: &SwapMetrics, provider: &str, before: &History) {
+        let given_up =
+            |history: &History| history.candidate.as_ref().is_some_and(|c| c.component.reason == ROLLED_BACK);
+        if self.history.active() != before.active() {
+            let back = given_up(&self.history) && !given_up(before);
+            let result = if before.active.is_none() { "started" } else { "swapped" };
+            swaps.count(provider, if back { "rolled_back" } else { result });
+        }
+        let state = |history: &History| {
+            history.candidate.as_ref().map(|c| (c.component.digest.clone(), c.component.reason.clone()))
+        };
+        if let Some((_, reason)) = state(&self.history).filter(|now| state(before).as_ref() != Some(now)) {
+            match reason.as_str() {
+                ROLLED_BACK => {}
+                reason if WAITING.contains(&reason) => swaps.count(provider, "held"),
+                _ => swaps.count(provider, "refused"),
+            }
+        }
+    }
+
+    /// What is written.
+    pub(super) fn plan(
+        self,
+        pass: &Pass<'_>,
+        serving: Option<&Generation>,
+        (figures, again): (Option<Figures>, Option<Duration>),
+        folder: &Path,
+    ) -> Result<Plan, ReconcileError> {
+        let mut desired = (*pass.object).clone();
+        if let Some(generation) = serving {
+            describe(&mut desired, &generation.provider);
+        }
+        self.history
+            .write(&mut desired)
+            .map_err(|error| ReconcileError::failed("StatusInvalid", format!("unable to write the status: {error}")))?;
+        if let Some(figures) = figures {
+            json::set(&mut desired, &["status", "calls"], written(figures));
+        }
+        json::set(&mut desired, &["status", "providerFolder"], folder.display().to_string());
+        json::set(&mut desired, &["status", "observedGeneration"], self.generation);
+        let missing = self.refusal.as_ref().map(|refusal| &refusal.missing).filter(|missing| !missing.is_empty());
+        json::set(&mut desired, &["status", "missingGrants"], missing.map_or(Value::Null, |missing| json!(missing)));
+        for condition in self.conditions(serving.is_some()) {
+            conditions::set(&mut desired, &condition, pass.now);
+        }
+        let mut plan =
+            Plan { events: self.events, wake_after: self.again.into_iter().chain(again).min(), ..Plan::default() };
+        if let Some(refusal) = self.refusal {
+            let Refusal { reason, message, lasting, .. } = refusal;
+            plan.verdict = Verdict::Failed { reason: reason.to_owned(), message, retry_after: None, backoff: !lasting };
+        }
+        if let Some(operations) = self.installing {
+            plan.wake_when_applied = !operations.is_empty();
+            plan.operations = operations;
+            plan.verdict = Verdict::Waiting;
+            // A CRD is served soon after it is stored; nothing else tells when.
+            plan.wake_after = Some(Duration::from_millis(200));
+        }
+        plan.desired = Some(desired);
+        Ok(plan)
+    }
+
+    /// `Ready`: whether a component serves. `UpToDate`: whether it is the one that the source has.
+    fn conditions(&self, serves: bool) -> [Condition; 2] {
+        let both = |ready: Condition| [ready.clone(), ready.named("UpToDate")];
+        let held = |reason: &str, message: &str| {
+            let late = Condition::new("UpToDate", false, reason).message(message);
+            [Condition::new("Ready", true, "Serving"), late]
+        };
+        match (&self.refusal, &self.installing, &self.history.candidate) {
+            (Some(refusal), _, _) if serves => {
+                let message = format!("{}; the previous generation serves", refusal.message);
+                let ready = Condition::new("Ready", true, refusal.reason).message(message);
+                [ready, Condition::new("UpToDate", false, refusal.reason).message(&refusal.message)]
+            }
+            (Some(refusal), _, _) => both(Condition::new("Ready", false, refusal.reason).message(&refusal.message)),
+            (None, Some(_), _) => {
+                [Condition::new("Ready", serves, "InstallingCRDs"), Condition::new("UpToDate", false, "InstallingCRDs")]
+            }
+            (None, None, _) if self.pinned => held("Pinned", "spec.update.pin says what serves"),
+            (None, None, Some(candidate)) => held(&candidate.component.reason, &candidate.message),
+            (None, None, None) => both(Condition::new("Ready", serves, "Serving")),
+        }
+    }
+}
+
+impl Loader {
+    /// The figures to write, and when to look at them again. Until then the status keeps those that it has.
+    pub(super) fn figures(&self, name: &str, serving: Option<&Serving>) -> (Option<Figures>, Option<Duration>) {
+        let Some(serving) = serving else { return (None, None) };
+        let figures = serving.generation.health.figures();
+        let mut providers = self.providers.lock();
+        let Some(loaded) = providers.get_mut(name) else { return (None, None) };
+        match loaded.figures {
+            Some((at, known)) if known != figures && at.elapsed() < FIGURES => {
+                (Some(known), Some(FIGURES.saturating_sub(at.elapsed())))
+            }
+            Some((_, known)) if known == figures => (Some(known), Some(FIGURES)),
+            _ => {
+                loaded.figures = Some((Instant::now(), figures));
+                (Some(figures), Some(FIGURES))
+            }
+        }
+    }
+}
+
+fn record(now: Timestamp, provider: &Provider, artifact: Option<String>) -> Record {
+    let descriptor = provider.descriptor();
+    Record {
+        digest: provider.digest().to_owned(),
+        version: descriptor.version.clone(),
+        contract: descriptor.contract.clone(),
+        artifact,
+        since: timestamp(now),
+        reason: String::new(),
+    }
+}
+
+/// A component, for a person.
+fn named(record: &Record) -> String {
+    if record.version.is_empty() { record.digest.clone() } else { format!("{} ({})", record.digest, record.version) }
+}
+
+fn written(figures: Figures) -> Value {
+    json!({
+        "count": figures.count, "failed": figures.failed, "traps": figures.traps,
+        "medianMicroseconds": figures.median_microseconds, "memoryPeakBytes": figures.memory_peak_bytes,
+    })
+}
+
+/// What serves, into the status.
+fn describe(object: &mut Value, provider: &Provider) {
+    let descriptor = provider.descriptor();
+    let kinds: Vec<Value> = descriptor
+        .kinds
+        .iter()
+        .map(|kind| json!({"group": kind.group, "kind": kind.kind, "version": kind.version, "role": kind.role}))
+        .collect();
+    let status = json::map(object, &["status"]);
+    status.insert("digest".into(), provider.digest().into());
+    status.insert("version".into(), descriptor.version.clone().into());
+    status.insert("contract".into(), descriptor.contract.clone().into());
+    status.insert("sizeBytes".into(), provider.size().into());
+    status.insert("kinds".into(), kinds.into());
+    status.insert("converts".into(), provider.converts().into());
+}

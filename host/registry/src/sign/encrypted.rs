@@ -1,0 +1,170 @@
+//! A private key under a password, as cosign and the TUF projects write it: JSON with scrypt's parameters and a NaCl secret box.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use crypto_secretbox::aead::{Aead, KeyInit};
+use crypto_secretbox::{Key, Nonce, XSalsa20Poly1305};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The exponents of two, of N, that are in use; r is 8 and p is 1. Others are refused, so that a file cannot make its reader
+/// spend any memory and time it likes.
+const ACCEPTED: std::ops::RangeInclusive<u8> = 15..=17;
+/// What cosign writes.
+const WRITTEN: u8 = 16;
+const R: u32 = 8;
+const P: u32 = 1;
+const SALT: usize = 32;
+const NONCE: usize = 24;
+
+/// Why the text has no key for this password.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncryptedError {
+    /// Not the format.
+    #[error("unable to read the encrypted key: {0}")]
+    Unreadable(String),
+    /// Another function or cipher, or parameters out of the range.
+    #[error("the key is encrypted with {0}, which cosign does not do")]
+    Unsupported(String),
+    /// The box does not open.
+    #[error("the password is wrong, or the key is damaged")]
+    WrongPassword,
+    /// The machine has no randomness, or scrypt refuses its own parameters.
+    #[error("unable to encrypt the key")]
+    Encrypt,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Envelope {
+    kdf: Kdf,
+    cipher: Cipher,
+    ciphertext: Base64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kdf {
+    name: String,
+    params: Params,
+    salt: Base64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Params {
+    #[serde(rename = "N")]
+    n: u64,
+    r: u32,
+    p: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Cipher {
+    name: String,
+    nonce: Base64,
+}
+
+/// Go's `[]byte` in JSON.
+struct Base64(Vec<u8>);
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        STANDARD.decode(text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Opens the envelope.
+pub fn open(text: &[u8], password: &[u8]) -> Result<Vec<u8>, EncryptedError> {
+    let envelope: Envelope =
+        serde_json::from_slice(text).map_err(|error| EncryptedError::Unreadable(error.to_string()))?;
+    let Kdf { name, params, salt } = envelope.kdf;
+    let exponent = u8::try_from(params.n.trailing_zeros()).unwrap_or(0);
+    let accepted = params.n.is_power_of_two() && ACCEPTED.contains(&exponent) && params.r == R && params.p == P;
+    if name != "scrypt" || !accepted {
+        return Err(EncryptedError::Unsupported(format!("{name} (N={}, r={}, p={})", params.n, params.r, params.p)));
+    }
+    if envelope.cipher.name != "nacl/secretbox" {
+        return Err(EncryptedError::Unsupported(envelope.cipher.name));
+    }
+    let nonce: [u8; NONCE] = envelope
+        .cipher
+        .nonce
+        .0
+        .try_into()
+        .map_err(|_| EncryptedError::Unreadable(format!("its nonce has not {NONCE} bytes")))?;
+    secret_box(password, &salt.0, exponent)?
+        .decrypt(&Nonce::from(nonce), envelope.ciphertext.0.as_slice())
+        .map_err(|_| EncryptedError::WrongPassword)
+}
+
+/// Puts `secret` into an envelope.
+pub fn seal(secret: &[u8], password: &[u8]) -> Result<Vec<u8>, EncryptedError> {
+    let (mut salt, mut nonce) = ([0; SALT], [0; NONCE]);
+    for random in [&mut salt[..], &mut nonce[..]] {
+        aws_lc_rs::rand::fill(random).map_err(|_| EncryptedError::Encrypt)?;
+    }
+    let ciphertext = secret_box(password, &salt, WRITTEN)?
+        .encrypt(&Nonce::from(nonce), secret)
+        .map_err(|_| EncryptedError::Encrypt)?;
+    let envelope = Envelope {
+        kdf: Kdf {
+            name: "scrypt".to_owned(),
+            params: Params { n: 1 << WRITTEN, r: R, p: P },
+            salt: Base64(salt.to_vec()),
+        },
+        cipher: Cipher { name: "nacl/secretbox".to_owned(), nonce: Base64(nonce.to_vec()) },
+        ciphertext: Base64(ciphertext),
+    };
+    serde_json::to_vec(&envelope).map_err(|_| EncryptedError::Encrypt)
+}
+
+fn secret_box(password: &[u8], salt: &[u8], exponent: u8) -> Result<XSalsa20Poly1305, EncryptedError> {
+    let params = scrypt::Params::new(exponent, R, P).map_err(|_| EncryptedError::Encrypt)?;
+    let mut key = [0; 32];
+    scrypt::scrypt(password, salt, &params, &mut key).map_err(|_| EncryptedError::Encrypt)?;
+    Ok(XSalsa20Poly1305::new(&Key::from(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_sealed_secret_opens_with_its_password_alone() {
+        let sealed = seal(b"secret", b"password").unwrap();
+        assert_eq!(open(&sealed, b"password").unwrap(), b"secret");
+        assert_eq!(open(&sealed, b"Password"), Err(EncryptedError::WrongPassword));
+        let mut damaged: Value = serde_json::from_slice(&sealed).unwrap();
+        let nonce = STANDARD.encode([7; NONCE]);
+        damaged["cipher"]["nonce"] = json!(nonce);
+        assert_eq!(open(damaged.to_string().as_bytes(), b"password"), Err(EncryptedError::WrongPassword));
+    }
+
+    #[test]
+    fn parameters_that_would_exhaust_the_reader_are_refused_unread() {
+        let sealed: Value = serde_json::from_slice(&seal(b"secret", b"").unwrap()).unwrap();
+        for (pointer, value) in [
+            ("/kdf/params/N", json!(1_u64 << 40)),
+            ("/kdf/params/N", json!(65_537)),
+            ("/kdf/params/N", json!(0)),
+            ("/kdf/params/r", json!(1 << 20)),
+            ("/kdf/params/p", json!(1 << 20)),
+            ("/kdf/name", json!("none")),
+            ("/cipher/name", json!("none")),
+        ] {
+            let mut bad = sealed.clone();
+            *bad.pointer_mut(pointer).unwrap() = value;
+            assert!(matches!(open(bad.to_string().as_bytes(), b""), Err(EncryptedError::Unsupported(_))), "{pointer}");
+        }
+        for (pointer, value) in [("/cipher/nonce", json!("AAAA")), ("/ciphertext", json!("%")), ("/kdf", json!(1))] {
+            let mut bad = sealed.clone();
+            *bad.pointer_mut(pointer).unwrap() = value;
+            assert!(matches!(open(bad.to_string().as_bytes(), b""), Err(EncryptedError::Unreadable(_))), "{pointer}");
+        }
+    }
+}
