@@ -84,8 +84,7 @@ async fn record() -> Recorded {
         "grants": {"endpoints": {"engine": {"unix": "/nonexistent/engine.sock"}}},
         "limits": {"cpuTimeMs": 300}
     });
-    let fixture =
-        json!({"apiVersion": "capwasm.dev/v1alpha1", "kind": "WasmProvider", "metadata": {"name": "fixture"}, "spec": spec});
+    let fixture = json!({"apiVersion": "capwasm.dev/v1alpha1", "kind": "WasmProvider", "metadata": {"name": "fixture"}, "spec": spec});
     objects.create(&fixture).await;
     objects.until("WasmProvider", "fixture", "it serves", |provider| is(provider, "Ready")).await;
     management.keep_compiled();
@@ -255,7 +254,8 @@ async fn what_another_version_would_do_otherwise_is_shown_by_object() {
     }
     assert!(!text.contains("FixtureMachine fixtures/typical") && !text.contains('\x1b'), "{text}");
     let report: Value = serde_json::from_slice(&diff(&other, &["-o", "json"]).stdout).unwrap();
-    let objects: Vec<&str> = report["calls"].as_array().unwrap().iter().map(|call| call["object"].as_str().unwrap()).collect();
+    let objects: Vec<&str> =
+        report["calls"].as_array().unwrap().iter().map(|call| call["object"].as_str().unwrap()).collect();
     assert_eq!(objects, ["FixtureMachine fixtures/wait"]);
     assert!(report["total"].as_u64() > report["same"].as_u64(), "{report}");
 
@@ -271,7 +271,8 @@ async fn an_export_has_no_key_and_says_that_it_is_inexact() {
     let (recorded, folder) = (recorded(), Folder::new());
     let with_key = |file: &PathBuf| {
         let recording = record::read(std::fs::File::open(file).unwrap()).unwrap();
-        matches!(recording.ended, Ended::Replied { .. }) && std::fs::read_to_string(file).unwrap().contains("PRIVATE KEY")
+        matches!(recording.ended, Ended::Replied { .. })
+            && std::fs::read_to_string(file).unwrap().contains("PRIVATE KEY")
     };
     let file = recorded.files(&["-kubeadm-bootstrap-bootstrap.generate-"]).into_iter().find(with_key).expect("a key");
     let copy = folder.join("to-share.json");

@@ -13,7 +13,9 @@ use async_trait::async_trait;
 use capwasm_api::descriptor::KindPattern;
 use capwasm_providers::{FileOptions, RecordingMetrics, Recordings};
 use capwasm_runtime::record::Recorder;
-use capwasm_runtime::{Call, Capabilities, Facts, Function, Grants, Limits, Lookup, ObjectRef, Refused, Runtime, RuntimeOptions};
+use capwasm_runtime::{
+    Call, Capabilities, Facts, Function, Grants, Limits, Lookup, ObjectRef, Refused, Runtime, RuntimeOptions,
+};
 use prometheus_client::registry::Registry;
 use serde_json::json;
 
@@ -63,7 +65,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .to_string()
     };
     let calls = [
-        ("five host calls", object(json!({"do": "typical", "padding": padding, "status": {"text": "y".repeat(2_900)}}))),
+        (
+            "five host calls",
+            object(json!({"do": "typical", "padding": padding, "status": {"text": "y".repeat(2_900)}})),
+        ),
         (
             "a read of 3 kB",
             object(json!({"do": "get", "padding": padding + &"z".repeat(2_900),
