@@ -197,7 +197,9 @@ async fn another_component_reads_live_what_is_not_recorded_and_has_no_effect() {
 
 #[tokio::test]
 async fn a_tape_that_is_too_long_is_lost_and_the_call_is_not() {
-    let bench = Bench::new(Limits { response_bytes: 32 << 20, ..Limits::default() }).await;
+    let limits =
+        Limits { response_bytes: 32 << 20, result_bytes: 64 << 20, memory_bytes: 256 << 20, ..Limits::default() };
+    let bench = Bench::new(limits).await;
     let spec = json!({"do": "http", "method": "GET", "url": "http://engine.endpoint/big", "times": 2});
     let kept = Arc::new(Kept::default());
     let call = Call { recorder: Some(kept.clone()), ..bench.call(spec, grants(crate::http::tcp().await)) };
