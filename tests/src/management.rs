@@ -22,7 +22,7 @@ const READY: Duration = Duration::from_secs(120);
 pub struct Management {
     folder: Folder,
     provider_dir: PathBuf,
-    /// What `--engine` and its companions say.
+    /// `--engine` and its companions, and other options.
     engine: Vec<String>,
     /// Host and port of the API server and of the diagnostics; the same after a restart.
     listen: String,
@@ -46,6 +46,11 @@ impl Management {
     /// Starts one with the components in a folder.
     pub fn start_with(provider_dir: PathBuf) -> Management {
         Management::start_on(&["--engine", "sim"], provider_dir)
+    }
+
+    /// Starts one with the components in a folder, and more options of `capwasm up`.
+    pub fn start_with_options(provider_dir: PathBuf, options: &[&str]) -> Management {
+        Management::start_on(&[&["--engine", "sim"], options].concat(), provider_dir)
     }
 
     /// Starts one on the Docker engine, with a load balancer and images of simulated nodes of this version.

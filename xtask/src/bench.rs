@@ -25,6 +25,7 @@ pub fn run(options: &Options) -> Result<()> {
     build::everything()?;
     if !options.no_calls {
         shell::run(build::cargo().args(["bench", "--package", "capwasm-runtime", "--bench", "call"]))?;
+        shell::run(build::cargo().args(["bench", "--package", "capwasm-providers", "--bench", "record"]))?;
     }
     shell::run(build::cargo().args(["build", "--release", "--package", "capwasm-tests", "--bin", "scale"]))?;
     let scale = || {

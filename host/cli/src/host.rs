@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use capwasm_providers::{
-    CallMetrics, Components, Conversions, FolderWatch, Loader, Parts, ProviderFiles, RecordingMetrics, Recordings,
-    Serving, SwapMetrics, served, wasm_provider,
+    CallMetrics, Components, Conversions, FileOptions, FolderWatch, Loader, Parts, ProviderFiles, RecordingMetrics,
+    Recordings, Serving, SwapMetrics, served, wasm_provider,
 };
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::Remote;
@@ -50,12 +50,15 @@ pub struct Options {
     pub core: bool,
     /// Who converts, where the API server asks this process; otherwise one version of each kind is served.
     pub conversions: Option<Arc<Conversions>>,
+    /// Where calls are recorded; without it, in memory alone.
+    pub recordings: Option<FileOptions>,
 }
 
 /// A running host.
 pub struct Host {
     /// What it measures.
     pub registry: Arc<Mutex<Registry>>,
+    recordings: Recordings,
     running: JoinHandle<()>,
     shutdown: CancellationToken,
     _watch: Option<FolderWatch>,
@@ -89,6 +92,7 @@ pub async fn start(client: kube::Client, options: &Options) -> Result<Host> {
 struct Controllers {
     manager: Manager,
     registry: Registry,
+    recordings: Recordings,
     watch: Option<FolderWatch>,
 }
 
@@ -99,7 +103,13 @@ impl Controllers {
             let shutdown = shutdown.clone();
             async move { self.manager.run(shutdown).await }
         });
-        Host { registry: Arc::new(Mutex::new(self.registry)), running, shutdown, _watch: self.watch }
+        Host {
+            registry: Arc::new(Mutex::new(self.registry)),
+            recordings: self.recordings,
+            running,
+            shutdown,
+            _watch: self.watch,
+        }
     }
 }
 
@@ -129,6 +139,8 @@ async fn controllers(
             "files that are put into the provider folder are seen late"
         );
     });
+    let recordings = Recordings::new(options.recordings.clone(), RecordingMetrics::register(&mut registry))
+        .context("unable to start the thread that writes recordings")?;
     let loader = Loader::new(Parts {
         runtime,
         manager: manager.clone(),
@@ -138,15 +150,13 @@ async fn controllers(
         artifacts: Some(artifacts::registry()),
         require_signatures: options.require_signatures,
         components: options.components_dir.as_deref().map(Components::open).transpose()?,
-        recordings: Some(
-            Recordings::new(None, RecordingMetrics::register(&mut registry)).context("unable to keep recordings")?,
-        ),
+        recordings: Some(recordings.clone()),
         conversions: options.conversions.clone(),
         calls: CallMetrics::register(&mut registry),
         swaps: SwapMetrics::register(&mut registry),
     });
     manager.add(kind, Arc::new(loader), 4);
-    Ok(Controllers { manager, registry, watch: watch.ok() })
+    Ok(Controllers { manager, registry, recordings, watch: watch.ok() })
 }
 
 impl Host {
@@ -156,6 +166,7 @@ impl Host {
         if let Err(error) = self.running.await {
             tracing::error!(%error, "the controllers panicked");
         }
+        self.recordings.close().await;
     }
 }
 

@@ -20,6 +20,8 @@ mod openstack;
 mod output;
 mod provider;
 mod quickstart;
+mod recordings;
+mod replay;
 mod run;
 mod signals;
 mod sim;
@@ -72,6 +74,8 @@ enum Command {
     /// Build, look at, sign and move providers.
     #[command(subcommand)]
     Provider(provider::Command),
+    /// Make a recorded call again, without the world that it ran in.
+    Replay(replay::Options),
     /// Print the CustomResourceDefinitions that a host installs, as YAML.
     Crds(bundle::CrdsOptions),
     /// Print a completion script.
@@ -158,7 +162,8 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Describe(Describe::Cluster(options)) => describe::run(options).await?,
         Command::Get(Get::Kubeconfig(options)) => get::run(options).await?,
         Command::Generate(Generate::Cluster(options)) => output::write(&generate::cluster(&options))?,
-        Command::Provider(command) => provider::run(command).await?,
+        Command::Provider(command) => return provider::run(command).await,
+        Command::Replay(options) => return replay::run(options).await,
         Command::Crds(options) => bundle::print_crds(options).await?,
         Command::Completion(Completion { shell }) => {
             clap_complete::generate(shell, &mut Arguments::command(), "capwasm", &mut std::io::stdout());

@@ -2,12 +2,15 @@
 
 mod artifact;
 mod build;
+mod diff;
 mod inspect;
 mod list;
 mod new;
 mod registry;
 mod signature;
 mod swap;
+
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -21,6 +24,8 @@ pub enum Command {
     Inspect(inspect::Inspect),
     /// The providers of a running host.
     List(list::List),
+    /// What another component would have done otherwise in recorded calls, without any effect.
+    Diff(diff::Options),
     /// Let another component serve, without losing a reconcile.
     Swap(swap::Swap),
     /// Let a component serve again that served before.
@@ -46,8 +51,9 @@ pub enum Command {
 }
 
 /// Runs a subcommand.
-pub async fn run(command: Command) -> Result<()> {
-    match command {
+pub async fn run(command: Command) -> Result<ExitCode> {
+    let ended = match command {
+        Command::Diff(options) => return diff::run(options).await,
         Command::New(options) => new::run(&options),
         Command::Inspect(options) => inspect::inspect(options).await,
         Command::List(options) => list::list(options).await,
@@ -62,5 +68,6 @@ pub async fn run(command: Command) -> Result<()> {
         Command::Verify(options) => signature::verify(options).await,
         Command::Save(options) => artifact::save(options).await,
         Command::Load(options) => artifact::load(options).await,
-    }
+    };
+    ended.map(|()| ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::kubeconfig::Connection;
-use crate::{bundle, diagnostics, engine, host, leadership, openstack, signals, sync, up, webhook};
+use crate::{bundle, diagnostics, engine, host, leadership, openstack, recordings, signals, sync, up, webhook};
 
 /// Why it ends without being told to.
 const LOST: &str = "the Lease was lost: another host takes over";
@@ -25,6 +25,8 @@ pub struct Options {
     sync: sync::Options,
     #[command(flatten)]
     webhook: webhook::Options,
+    #[command(flatten)]
+    recordings: recordings::Options,
     /// Run the core reconcilers. `--core=false` runs providers beside Cluster API's own core.
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
     core: bool,
@@ -71,6 +73,7 @@ pub async fn run(options: Options) -> Result<()> {
             conversions: webhook.as_ref().map(|webhook| webhook.conversions.clone()),
             grants: vec![options.openstack.grants()],
             sync_period: options.sync.period,
+            recordings: Some(options.recordings.files(&options.data_dir)),
             require_signatures: options.require_signatures,
             ..up::host_options(provider_dir, &options.data_dir, &engine)
         };

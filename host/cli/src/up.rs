@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::engine::{self, Engine};
-use crate::{bundle, diagnostics, embedded, host, openstack, signals, sync};
+use crate::{bundle, diagnostics, embedded, host, openstack, recordings, signals, sync};
 
 /// Options of `capwasm up`.
 #[derive(Args, Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct Options {
     pub openstack: openstack::Options,
     #[command(flatten)]
     pub sync: sync::Options,
+    #[command(flatten)]
+    pub recordings: recordings::Options,
     /// Folder with components. Default: `plugins` beside the binary.
     #[arg(long)]
     pub provider_dir: Option<PathBuf>,
@@ -76,6 +78,7 @@ pub async fn start(options: &Options) -> Result<Up> {
         conversions: Some(server.conversions.clone()),
         grants: vec![options.openstack.grants()],
         sync_period: options.sync.period,
+        recordings: Some(options.recordings.files(&options.server.data_dir)),
         require_signatures: options.require_signatures,
         ..host_options(provider_dir, &options.server.data_dir, &engine)
     };
@@ -102,6 +105,7 @@ pub fn host_options(provider_dir: PathBuf, data_dir: &Path, engine: &Engine) -> 
         sync_period: sync::Options::default().period,
         core: true,
         conversions: None,
+        recordings: None,
     }
 }
 

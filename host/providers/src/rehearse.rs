@@ -26,7 +26,7 @@ use capwasm_runtime::{Capabilities, Grants, Provider};
 
 pub use self::difference::{Change, Difference, differences};
 pub use self::live::LiveReads;
-pub use self::report::{Paint, Rehearsed, Report, Verdict};
+pub use self::report::{Paint, Rehearsed, Report, Verdict, describe};
 
 /// What the candidate runs with; where something is left out, with what the recorded call had.
 #[derive(Clone, Default)]

@@ -65,7 +65,7 @@ pub use failure::{CallError, Failure};
 pub use grants::{ClientCertificate, GrantError, Grants, NamedEndpoint, Origin, Rule};
 pub use http::{HttpClient, HttpRequest, HttpResponse};
 pub use limits::Limits;
-pub use load::{LoadError, SUPPORTED_CONTRACTS};
+pub use load::{LoadError, SUPPORTED_CONTRACTS, digest};
 pub use outcome::{Condition, Event, ObjectRef, Operation, Outcome, Place};
 pub use provider::{Provider, PureError};
 pub use refused::{Refusal, Refused};

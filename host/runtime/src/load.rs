@@ -321,6 +321,11 @@ fn exports(component: &Component, pre: &InstancePre<State>, engine: &Engine) -> 
     })
 }
 
+/// `sha256:` and the hex digest of a component's bytes, as [`Provider::digest`] has it.
+pub fn digest(component: &[u8]) -> String {
+    format!("sha256:{}", hex(&Sha256::digest(component)))
+}
+
 /// Lower-case hex.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;

@@ -16,6 +16,7 @@ pub(crate) mod file;
 pub(crate) mod payload;
 mod pki;
 pub(crate) mod player;
+mod redact;
 mod request;
 pub(crate) mod tape;
 
@@ -33,6 +34,7 @@ use crate::outcome::Outcome;
 pub use self::file::{ReadError, read, to_json, write};
 pub use self::pki::{Algorithm, Pair, Subject};
 pub use self::player::{Divergence, Rehearsal, Replay, Replayed};
+pub use self::redact::redact;
 pub use self::request::{Class, Exchange, Request, SecretRef, Selection};
 pub use self::tape::{Answered, Entry, Given};
 

@@ -5,6 +5,7 @@
 //! that a test can run pass after pass as the real host would.
 
 mod carry_out;
+pub mod replay;
 mod selector;
 
 use std::cell::RefCell;

@@ -24,6 +24,7 @@ async fn providers(world: &World, conversions: Option<Arc<Conversions>>) -> Host
         sync_period: std::time::Duration::from_mins(10),
         core: false,
         conversions,
+        recordings: None,
     };
     install::crd(&world.client, &wasm_provider::crd().unwrap()).await.unwrap();
     let endpoints = [("engine".to_owned(), NamedEndpoint::unix("/nowhere.sock"))];

@@ -109,21 +109,24 @@ impl RecordingFolder {
         Ok(())
     }
 
-    /// Reads what is there of a provider, the oldest first.
+    /// Reads the last calls of a provider, the oldest first; all of them for 0.
     ///
     /// # Errors
     /// At the first file that is no recording.
-    pub fn read(&self, provider: &str) -> Result<Vec<Recording>, FolderError> {
-        let mut recordings = Vec::new();
-        for (name, _) in &self.files {
+    pub fn last(&self, provider: &str, count: usize) -> Result<Vec<Recording>, FolderError> {
+        let mut recordings = VecDeque::new();
+        for (name, _) in self.files.iter().rev() {
             let failed = |source| FolderError::Read { name: self.path.join(name).display().to_string(), source };
             let file = self.dir.open(name).map_err(|error| failed(error.into()))?;
             let recording = record::read(file).map_err(failed)?;
             if recording.provider == provider {
-                recordings.push(recording);
+                recordings.push_front(recording);
+            }
+            if count > 0 && recordings.len() == count {
+                break;
             }
         }
-        Ok(recordings)
+        Ok(recordings.into())
     }
 }
 
@@ -167,8 +170,8 @@ mod tests {
         let file = folder.path.join(&names(&folder)[0]);
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         let again = RecordingFolder::open(&folder.path).unwrap();
-        assert_eq!(again.read("p").unwrap(), [recorded]);
-        assert_eq!(again.read("another").unwrap(), []);
+        assert_eq!(again.last("p", 0).unwrap(), [recorded]);
+        assert_eq!(again.last("another", 0).unwrap(), []);
     }
 
     #[test]
@@ -182,7 +185,7 @@ mod tests {
         let mut folder = RecordingFolder::create(root.path()).unwrap();
         folder.number = 7;
         folder.add(&recording("c"), 2 * one).unwrap();
-        let left = folder.read("p").unwrap();
+        let left = folder.last("p", 0).unwrap();
         assert_eq!(left.iter().map(|r| r.facts.id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
     }
 
@@ -198,7 +201,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         std::fs::write(root.path().join("x.json"), r#"{"format": 99}"#).unwrap();
         let folder = RecordingFolder::open(root.path()).unwrap();
-        let error = folder.read("p").unwrap_err();
+        let error = folder.last("p", 0).unwrap_err();
         assert!(matches!(&error, FolderError::Read { source: ReadError::Format { found: 99 }, .. }), "{error:?}");
     }
 }

@@ -118,7 +118,7 @@ mod tests {
             quiet.take(recording(id));
         }
         recordings.close().await;
-        assert_eq!(RecordingFolder::open(&folder).unwrap().read("p").unwrap().len(), 2);
+        assert_eq!(RecordingFolder::open(&folder).unwrap().last("p", 0).unwrap().len(), 2);
         assert_eq!(counted(&recordings, Became::Written), 2);
         assert_eq!((recordings.recent("p").len(), recordings.recent("q").len()), (2, 2));
         recorder.take(recording("late"));

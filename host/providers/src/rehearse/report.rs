@@ -1,6 +1,7 @@
 //! What came out of a rehearsal, for people and for programs.
 
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 
 use capwasm_api::json;
 use capwasm_runtime::Provider;
@@ -169,11 +170,11 @@ impl Report {
                 Verdict::Skipped { why } => {
                     let _ = writeln!(text, "  skipped: {why}");
                 }
-                Verdict::Different { differences } => describe(&mut text, differences, paint),
+                Verdict::Different { differences } => text += &describe(differences, paint),
                 Verdict::Diverged { message, requests, differences, .. } => {
                     let _ = writeln!(text, "  {}", paint.changed(&format!("diverged at {message}")));
-                    describe(&mut text, requests, paint);
-                    describe(&mut text, differences, paint);
+                    text += &describe(requests, paint);
+                    text += &describe(differences, paint);
                 }
             }
         }
@@ -181,24 +182,24 @@ impl Report {
     }
 }
 
-/// Differences, each with its changes.
-fn describe(text: &mut String, differences: &[Difference], paint: Paint) {
+/// Differences for people, each with its changes.
+pub fn describe(differences: &[Difference], paint: Paint) -> String {
+    let mut text = String::new();
     for Difference { subject, changes } in differences {
-        let line = match changes.as_slice() {
+        match changes.as_slice() {
             [Change { path, before: None, after: Some(after) }] if path.is_empty() => {
-                paint.added(&format!("+ {subject}: {}", shown(after)))
+                text += &paint.added(&format!("  + {subject}: {}\n", shown(after)));
             }
             [Change { path, before: Some(before), after: None }] if path.is_empty() => {
-                paint.removed(&format!("- {subject}: {}", shown(before)))
+                text += &paint.removed(&format!("  - {subject}: {}\n", shown(before)));
             }
-            _ => paint.changed(&format!("~ {subject}")),
-        };
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {line}");
-        if line.contains("~ ") {
-            changes.iter().for_each(|change| describe_change(text, change, paint));
+            changes => {
+                text += &paint.changed(&format!("  ~ {subject}\n"));
+                changes.iter().for_each(|change| describe_change(&mut text, change, paint));
+            }
         }
     }
+    text
 }
 
 fn describe_change(text: &mut String, Change { path, before, after }: &Change, paint: Paint) {
@@ -225,6 +226,12 @@ fn shown(value: &Value) -> String {
 }
 
 impl Paint {
+    /// For standard output: coloured on a terminal, unless `NO_COLOR` is set (no-color.org).
+    pub fn of_stdout() -> Self {
+        let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+        if colours { Paint::Ansi } else { Paint::Plain }
+    }
+
     fn wrap(self, code: &str, text: &str) -> String {
         match self {
             Paint::Plain => text.to_owned(),
@@ -297,7 +304,7 @@ mod tests {
              \nMachine ns/m  infrastructure-machine.provision  call d\n\
              \x20 skipped: no\n"
         );
-        assert!(report().people(Paint::Ansi).contains("\x1b[31m- operation x"));
+        assert!(report().people(Paint::Ansi).contains("\x1b[31m  - operation x"));
     }
 
     #[test]

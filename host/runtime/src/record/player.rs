@@ -44,6 +44,20 @@ pub struct Replayed {
     pub requests: usize,
 }
 
+impl Replayed {
+    /// Whether the call came to what is recorded. Where a clock stopped it, where it was then does not count: clocks differ.
+    pub fn is_as_recorded(&self, recording: &Recording) -> bool {
+        use crate::failure::Failure::{Cpu, Wall};
+        let same = match (&self.ended, &recording.ended) {
+            (Some(Ended::Failed(Cpu { .. })), Ended::Failed(Cpu { .. })) => true,
+            (Some(Ended::Failed(Wall { .. })), Ended::Failed(Wall { .. })) => true,
+            (Some(ended), recorded) => ended == recorded,
+            (None, _) => false,
+        };
+        same && self.divergence.is_none()
+    }
+}
+
 /// Where a replayed call left its recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -62,7 +62,7 @@ fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
     });
 }
 
-async fn tcp() -> SocketAddr {
+pub async fn tcp() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

@@ -12,4 +12,5 @@ mod guests;
 mod http;
 mod limits;
 mod load;
+mod record;
 mod support;

@@ -1,0 +1,158 @@
+//! Recorded calls as native tests.
+//!
+//! A host with `--record DIR` writes each call of a provider into a file. [`crate::replay!`] makes it again with the
+//! provider's own code, natively, with everything that it asks answered from the recording:
+//!
+//! ```no_run
+//! # use capwasm_sdk::{Context, InfrastructureMachine, MachineAnswer, Problem};
+//! # struct Boxes;
+//! # impl InfrastructureMachine for Boxes {
+//! #     fn provision(_: &mut Context<'_>, _: &serde_json::Value) -> Result<MachineAnswer, Problem> { Ok(MachineAnswer::default()) }
+//! #     fn deprovision(_: &mut Context<'_>, _: &serde_json::Value) -> Result<bool, Problem> { Ok(true) }
+//! # }
+//! #[test]
+//! fn a_box_without_a_lid_is_made() {
+//!     capwasm_sdk::replay!(Boxes: infrastructure_machine, "tests/recordings/no-lid.json").no_longer_fails();
+//! }
+//! ```
+//!
+//! The recording may be a redacted one (`capwasm replay export --redact`), as long as the provider still finds its way
+//! through it.
+
+mod answer;
+mod recorded;
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+
+use serde_json::Value;
+
+use self::recorded::{Recorded, ReplayHost};
+use crate::outcome::Outcome;
+use crate::problem::{Fault, Problem};
+use crate::provider::Context;
+
+pub use self::answer::{
+    bootstrap, control_plane, controller, infrastructure_cluster, infrastructure_machine, infrastructure_machine_pool,
+};
+
+/// Makes a recorded call again, natively: `replay!(Type: interface, "file")`. The interface is the one of the recorded
+/// function, as in [`crate::export_interfaces!`]; the file is found from the crate's own folder. See
+/// [`test::replay`](crate::test::replay).
+#[macro_export]
+macro_rules! replay {
+    ($provider:ty: $interface:ident, $file:expr) => {
+        $crate::test::replay::run(
+            ::std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join($file).as_path(),
+            stringify!($interface),
+            $crate::test::replay::$interface::<$provider>,
+        )
+    };
+}
+
+/// What a replayed call came to.
+#[derive(Debug)]
+#[must_use = "say what is expected: `no_longer_fails()` or `as_recorded()`"]
+pub struct Replay {
+    /// How it ended.
+    pub ended: Ended,
+    /// What it collected; empty when it did not finish.
+    pub outcome: Outcome,
+    /// How it ended when it was recorded.
+    pub recorded: Recorded,
+}
+
+/// How a replayed call ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// With the role's answer, as JSON.
+    Answered(Value),
+    /// With a problem.
+    Problem(Problem),
+    /// The provider panicked, which traps in a component.
+    Panicked(String),
+    /// It asked what the recording does not answer.
+    Asked {
+        /// What it asked.
+        request: String,
+        /// Whether everything that is recorded had been asked by then: it got past the recorded end.
+        past_the_end: bool,
+    },
+}
+
+/// Makes the call of a recording; see [`crate::replay!`]. Panics when the file is no recording of this interface.
+#[allow(clippy::panic, reason = "a test without its recording cannot go on, and this is what its output should say")]
+pub fn run(
+    file: &Path,
+    interface: &str,
+    function: impl FnOnce(&str, &mut Context<'_>, &Value) -> Result<Value, Problem>,
+) -> Replay {
+    let recorded = Recorded::read(file).unwrap_or_else(|problem| panic!("{}: {problem}", file.display()));
+    let (role, name) = recorded.function.split_once('.').unwrap_or_default();
+    assert_eq!(role.replace('-', "_"), interface, "{} is of another interface", file.display());
+    let host = ReplayHost::new(&recorded);
+    let collected = RefCell::new(Outcome::default());
+    let call = catch_unwind(AssertUnwindSafe(|| {
+        let mut cx = Context::new(&host);
+        let result = function(name, &mut cx, &recorded.object);
+        collected.replace(cx.out);
+        result
+    }));
+    let outcome = collected.into_inner();
+    let ended = match (host.asked(), call) {
+        (Some((request, past_the_end)), _) => Ended::Asked { request, past_the_end },
+        (None, Ok(Ok(answer))) => Ended::Answered(answer),
+        (None, Ok(Err(problem))) => Ended::Problem(problem),
+        (None, Err(panic)) => match panic.downcast::<String>() {
+            Ok(text) => Ended::Panicked(*text),
+            Err(panic) => match panic.downcast::<&str>() {
+                Ok(text) => Ended::Panicked((*text).to_owned()),
+                // No message of any provider.
+                Err(panic) => resume_unwind(panic),
+            },
+        },
+    };
+    Replay { ended, outcome, recorded }
+}
+
+#[allow(clippy::panic, reason = "these are assertions")]
+impl Replay {
+    /// The call that failed when it was recorded gets to an answer now, or waits for somebody; or it gets past everything
+    /// that is recorded. Panics, with what it came to, when it does not.
+    pub fn no_longer_fails(self) -> Outcome {
+        match &self.ended {
+            Ended::Answered(_) | Ended::Asked { past_the_end: true, .. } => self.outcome,
+            Ended::Problem(problem) if problem.fault == Fault::Waiting => self.outcome,
+            ended => panic!("the call still fails: {ended:?}\nrecorded: {}", self.recorded.ended),
+        }
+    }
+
+    /// The call comes to what is recorded: the same answer or problem, and the same outcome. Panics, with both, when it does
+    /// not.
+    pub fn as_recorded(self) -> Outcome {
+        let (answer, outcome) = match &self.ended {
+            Ended::Answered(answer) => (serde_json::json!({"Ok": answer}), answer::outcome(&self.outcome)),
+            Ended::Problem(problem) => {
+                (serde_json::json!({"Err": answer::problem(problem)}), answer::outcome(&self.outcome))
+            }
+            Ended::Panicked(_) if self.recorded.ended.pointer("/failed/trap").is_some() => return self.outcome,
+            ended => panic!("the call came to no end: {ended:?}\nrecorded: {}", self.recorded.ended),
+        };
+        let replied = self.recorded.ended.get("replied").cloned().unwrap_or_default();
+        assert_eq!(
+            answer,
+            replied.get("answer").cloned().unwrap_or_default(),
+            "the answer (left) is not the recorded one (right)"
+        );
+        assert_eq!(
+            outcome,
+            replied.get("outcome").cloned().unwrap_or_default(),
+            "the outcome (left) is not the recorded one (right)"
+        );
+        self.outcome
+    }
+}
+
+#[cfg(test)]
+mod tests;
