@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use base64::Engine as _;
+use capwasm_api::descriptor::KindPattern;
 use capwasm_api::json;
 use capwasm_reconcile::{CacheError, ClusterId, Kind, Selector, View};
 use capwasm_remote::Remote;
-use capwasm_runtime::{Lookup, ObjectRef, Provider, Refusal, Refused, Secrets};
+use capwasm_runtime::{Lookup, ObjectRef, Refusal, Refused, Secrets};
 use serde_json::Value;
 
 /// Reads of the management cluster; without a namespace, in the object's own.
@@ -47,8 +48,8 @@ pub struct Workload {
     pub remote: Remote,
     /// The object's cluster.
     pub cluster: Option<ClusterId>,
-    /// The provider, whose descriptor says which kinds wake it.
-    pub provider: Arc<Provider>,
+    /// Kinds that wake the object.
+    pub watched: Vec<KindPattern>,
 }
 
 impl Workload {
@@ -67,7 +68,7 @@ impl Workload {
     /// The kind, watched from now on if the provider is woken by it.
     async fn kind(&self, view: &View, api_version: &str, kind: &str) -> Result<Kind, Refused> {
         let kind = kind_of(view, api_version, kind).await?;
-        let watched = &self.provider.descriptor().wants.workload_watches;
+        let watched = &self.watched;
         if watched.iter().any(|pattern| pattern.matches(&kind.group, &kind.kind)) {
             view.cache().follow(&kind);
         }

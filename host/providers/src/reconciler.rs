@@ -46,7 +46,7 @@ impl ProviderReconciler {
             view: pass.view.clone(),
             remote: self.remote.clone(),
             cluster: observed.cluster_id.clone(),
-            provider: self.generation.provider.clone(),
+            watched: self.generation.provider.descriptor().wants.workload_watches.clone(),
         });
         let call = Call {
             function,

@@ -54,7 +54,8 @@ async fn verdict(candidate: &Provider, with: &With, recording: &Recording) -> Ve
     if let Some(why) = unfit(candidate, &object) {
         return Verdict::Skipped { why };
     }
-    let live: Option<Capabilities> = with.live.as_ref().map(|live| live.of(&object));
+    let watched = &candidate.descriptor().wants.workload_watches;
+    let live: Option<Capabilities> = with.live.as_ref().map(|live| live.of(&object, watched));
     let rehearsal = Rehearsal { grants: with.grants.clone(), configuration: with.configuration.clone(), live };
     match candidate.replay(recording, &Replay::Rehearse(rehearsal)).await {
         Ok(replayed) => judge(recording, &replayed),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use capwasm_api::descriptor::KindPattern;
 use capwasm_api::json;
 use capwasm_api::names::labels::CLUSTER_NAME;
 use capwasm_reconcile::{Cache, ClusterId, View};
@@ -25,11 +26,12 @@ impl LiveReads {
     }
 
     /// Reads as this object's call would make them. A replay lets no effect through to any of these.
-    pub(super) fn of(&self, object: &Value) -> Capabilities {
+    pub(super) fn of(&self, object: &Value, watched: &[KindPattern]) -> Capabilities {
         let namespace = json::namespace(object).to_owned();
         let cluster = json::label(object, CLUSTER_NAME)
             .map(|name| ClusterId { namespace: namespace.clone(), name: name.to_owned() });
-        let workload = Arc::new(Workload { view: self.view.clone(), remote: self.remote.clone(), cluster });
+        let (view, remote) = (self.view.clone(), self.remote.clone());
+        let workload = Arc::new(Workload { view, remote, cluster, watched: watched.to_vec() });
         Capabilities {
             lookup: Arc::new(Management { view: self.view.clone(), namespace: namespace.clone() }),
             workload: workload.clone(),
