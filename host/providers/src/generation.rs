@@ -37,10 +37,8 @@ impl Generation {
     /// Counts a call of a function for an object.
     pub fn ended(&self, key: &Key, function: &'static str, call: &Result<Reply, CallError>) {
         let name = &self.provider.descriptor().name;
+        self.metrics.count(name, function, call.as_ref());
         let call = call.as_ref().map(|reply| reply.stats).map_err(|error| &error.failure);
-        if let Ok(stats) = call {
-            self.metrics.count(name, function, stats);
-        }
         if self.health.ended(key, call, Instant::now()) {
             self.interests.fire(&traps_token(name));
         }

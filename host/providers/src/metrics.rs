@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capwasm_runtime::CallStats;
+use capwasm_runtime::{CallError, Operation, Reply};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, histogram::Histogram},
@@ -15,6 +15,23 @@ struct CallLabels {
     provider: String,
     /// As in the contract: `infrastructure-machine.provision`.
     function: &'static str,
+}
+
+/// Labels of a call.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ResultLabels {
+    provider: String,
+    function: &'static str,
+    /// `ok`, `problem` (an answer as well), or why there was none: `ProviderTrapped`, `ProviderCpuLimit` …
+    result: &'static str,
+}
+
+/// Labels of what a call asks the host to write.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OperationLabels {
+    provider: String,
+    /// `create`, `apply`, `patch`, `set_condition`, `delete`, or `refused` where the grant was missing.
+    operation: &'static str,
 }
 
 /// Labels of a step in a provider's life.
@@ -44,12 +61,15 @@ impl SwapMetrics {
 
 type Histograms = Family<CallLabels, Histogram, fn() -> Histogram>;
 
-/// Durations of calls, by provider and function. Calls that trap or pass a limit are not in them.
+/// Calls by provider and function. Those that trap or pass a limit are counted, but are in no histogram.
 #[derive(Clone)]
 pub struct CallMetrics {
     seconds: Histograms,
     cpu: Histograms,
     outside: Histograms,
+    memory: Histograms,
+    results: Family<ResultLabels, Counter>,
+    operations: Family<OperationLabels, Counter>,
 }
 
 fn buckets() -> Histogram {
@@ -59,21 +79,60 @@ fn buckets() -> Histogram {
     ])
 }
 
+/// From half a mebibyte to as much as limits grant.
+fn memory_buckets() -> Histogram {
+    Histogram::new((0..11).map(|power| f64::from(1u32 << power) * 524_288.0))
+}
+
+fn name(operation: &Operation) -> &'static str {
+    match operation {
+        Operation::Create { .. } => "create",
+        Operation::Apply { .. } => "apply",
+        Operation::Patch { .. } => "patch",
+        Operation::SetConditionOf { .. } => "set_condition",
+        Operation::Delete { .. } => "delete",
+        Operation::Refused { .. } => "refused",
+    }
+}
+
 impl CallMetrics {
-    /// Registers `capwasm_provider_call_seconds`, `…_cpu_seconds` and `…_outside_cpu_seconds`.
+    /// Registers `capwasm_provider_call_seconds`, `…_cpu_seconds`, `…_outside_cpu_seconds` and `…_memory_bytes`, and the counters
+    /// `capwasm_provider_calls_total` and `capwasm_provider_operations_total`.
     pub fn register(registry: &mut Registry) -> CallMetrics {
         let family = || Family::new_with_constructor(buckets as fn() -> Histogram);
-        let metrics = CallMetrics { seconds: family(), cpu: family(), outside: family() };
+        let metrics = CallMetrics {
+            seconds: family(),
+            cpu: family(),
+            outside: family(),
+            memory: Family::new_with_constructor(memory_buckets as fn() -> Histogram),
+            results: Family::default(),
+            operations: Family::default(),
+        };
+        registry.register("capwasm_provider_calls", "Calls, by how they ended", metrics.results.clone());
+        let operations = "Writes that calls asked for; how they end is in capwasm_api_writes_total";
+        registry.register("capwasm_provider_operations", operations, metrics.operations.clone());
         let calls = registry.sub_registry_with_prefix("capwasm_provider_call");
         calls.register("seconds", "From instantiation to answer, waits on others included", metrics.seconds.clone());
         calls.register("cpu_seconds", "CPU time of guest and host, without any wait", metrics.cpu.clone());
         let outside = "CPU time of the host for HTTP, etcd, workload clusters and Secrets, besides cpu_seconds";
         calls.register("outside_cpu_seconds", outside, metrics.outside.clone());
+        calls.register("memory_bytes", "Largest linear memory of a call", metrics.memory.clone());
         metrics
     }
 
-    /// Counts a call that answered.
-    pub(crate) fn count(&self, provider: &str, function: &'static str, stats: CallStats) {
+    /// Counts a call.
+    pub(crate) fn count(&self, provider: &str, function: &'static str, call: Result<&Reply, &CallError>) {
+        let result = match call {
+            Ok(Reply { answer: Ok(_), .. }) => "ok",
+            Ok(Reply { answer: Err(_), .. }) => "problem",
+            Err(error) => error.failure.reason(),
+        };
+        self.results.get_or_create(&ResultLabels { provider: provider.to_owned(), function, result }).inc();
+        let Ok(Reply { outcome, stats, .. }) = call else { return };
+        for operation in &outcome.operations {
+            let labels = OperationLabels { provider: provider.to_owned(), operation: name(operation) };
+            self.operations.get_or_create(&labels).inc();
+        }
         let labels = CallLabels { provider: provider.to_owned(), function };
         let observe = |histograms: &Histograms, time: Duration| {
             histograms.get_or_create(&labels).observe(time.as_secs_f64());
@@ -81,12 +140,16 @@ impl CallMetrics {
         observe(&self.seconds, stats.duration);
         observe(&self.cpu, stats.cpu);
         observe(&self.outside, stats.cpu_outside);
+        self.memory.get_or_create(&labels).observe(stats.peak_memory as f64);
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use capwasm_runtime::{Answer, CallStats, Failure, Outcome, Place};
+    use serde_json::Value;
 
     use super::*;
 
@@ -98,9 +161,21 @@ mod tests {
             duration: Duration::from_millis(40),
             cpu: Duration::from_micros(250),
             cpu_outside: Duration::from_micros(750),
+            peak_memory: 2 << 20,
             ..CallStats::default()
         };
-        metrics.count("p", "bootstrap.generate", stats);
+        let outcome = Outcome {
+            operations: vec![Operation::Create { key: "a".into(), place: Place::Management, object: Value::Null }],
+            ..Outcome::default()
+        };
+        metrics.count("p", "bootstrap.generate", Ok(&Reply { answer: Ok(Answer::Reconciled), outcome, stats }));
+        let failed = CallError {
+            provider: "p".into(),
+            digest: "0".into(),
+            function: "bootstrap.generate".into(),
+            failure: Failure::NotExported,
+        };
+        metrics.count("p", "bootstrap.generate", Err(&failed));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         for line in [
@@ -110,6 +185,10 @@ mod tests {
             r#"capwasm_provider_call_cpu_seconds_bucket{le="0.0003",provider="p",function="bootstrap.generate"} 1"#,
             r#"capwasm_provider_call_outside_cpu_seconds_bucket{le="0.0006",provider="p",function="bootstrap.generate"} 0"#,
             r#"capwasm_provider_call_outside_cpu_seconds_bucket{le="0.0008",provider="p",function="bootstrap.generate"} 1"#,
+            r#"capwasm_provider_call_memory_bytes_bucket{le="2097152.0",provider="p",function="bootstrap.generate"} 1"#,
+            r#"capwasm_provider_calls_total{provider="p",function="bootstrap.generate",result="ok"} 1"#,
+            r#"capwasm_provider_calls_total{provider="p",function="bootstrap.generate",result="ProviderRoleMissing"} 1"#,
+            r#"capwasm_provider_operations_total{provider="p",operation="create"} 1"#,
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

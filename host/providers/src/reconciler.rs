@@ -76,7 +76,7 @@ impl ProviderReconciler {
         self.generation.ended(pass.key, function.name(), &reply);
         Ok(match reply {
             Ok(Reply { answer, outcome, .. }) => write_back::answered(&at, &answer, &outcome),
-            Err(error) => write_back::failed(&at, error.failure.reason(), &error.to_string()),
+            Err(error) => write_back::failed(&at, error.failure.reason(), &format!("{error}; {}", error.advice())),
         })
     }
 

@@ -21,6 +21,27 @@ pub struct CallError {
     pub failure: Failure,
 }
 
+impl CallError {
+    /// What an operator can do about it, for an event.
+    pub fn advice(&self) -> String {
+        let name = &self.provider;
+        let raise = |limit: &str| format!("if that is too little, raise spec.limits.{limit} of WasmProvider {name}");
+        match &self.failure {
+            Failure::Trap { .. } => format!(
+                "a bug of the provider: `capwasm provider rollback {name}` lets the component before it serve again"
+            ),
+            Failure::Cpu { .. } => raise("cpuTimeMs"),
+            Failure::Wall { .. } => raise("wallTimeMs"),
+            Failure::Memory { .. } => raise("memoryBytes"),
+            Failure::Result { .. } => raise("resultBytes"),
+            Failure::Busy { .. } => raise("concurrency"),
+            Failure::Panic { .. } => "a bug of the host, whose log has more".to_owned(),
+            Failure::NotExported => format!("let a component serve as {name} that does what its descriptor says"),
+            Failure::Instantiate { .. } => "the host is short of memory, or of places for calls".to_owned(),
+        }
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
