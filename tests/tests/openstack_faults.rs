@@ -82,7 +82,8 @@ fn control_plane(cluster: &str, name: &str) -> [Value; 3] {
     spec["rootVolume"] = json!({"sizeGiB": 1});
     spec["trunk"] = true.into();
     spec["tags"] = json!(["of-a-machine"]);
-    manifests::machine(NAMESPACE, cluster, name, true, "", spec)
+    // Nova would choose any zone.
+    manifests::machine(NAMESPACE, cluster, name, true, "az1", spec)
 }
 
 fn worker(cluster: &str, name: &str) -> [Value; 3] {

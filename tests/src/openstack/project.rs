@@ -76,8 +76,11 @@ impl Project {
             all.iter().map(|(kind, resource)| (text(resource, "/id").to_owned(), name(kind, resource))).collect();
         let mut picture: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         for (kind, mut resource) in all {
-            // Made of addresses.
-            resource.as_object_mut().expect("resources are objects").remove("dns_assignment");
+            let members = resource.as_object_mut().expect("resources are objects");
+            // Made of addresses; and null where nothing was changed after it was made.
+            for by_chance in ["dns_assignment", "updated_at"] {
+                members.remove(by_chance);
+            }
             let named = ids.iter().fold(resource.to_string(), |text, (id, name)| text.replace(id, name));
             picture.entry(kind).or_default().push(serde_json::from_str(&named).expect("names have no quotation marks"));
         }

@@ -42,7 +42,10 @@ pub fn ensure(cx: &mut Context<'_>, pass: &Pass<'_>, wanted: Wanted<'_>) -> Resu
             changed
         }
     };
-    used.tags = pass.tag::<FloatingIp>(&used.id, &used.tags)?;
+    // One that somebody else made stays as it is.
+    if used.description == pass.names.description() {
+        used.tags = pass.tag::<FloatingIp>(&used.id, &used.tags)?;
+    }
     Ok(used)
 }
 

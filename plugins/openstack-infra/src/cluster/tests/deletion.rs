@@ -60,6 +60,10 @@ fn a_floating_ip_that_the_user_brought_is_taken_off_and_stays() {
     assert_eq!(world.object["status"]["bastion"]["floatingIP"], "172.24.4.8");
     assert!(world.cloud.all("floatingips").iter().all(|ip| ip["port_id"].is_string()));
     assert!(world.delete());
+    assert!(
+        world.cloud.all("floatingips").iter().all(|ip| ip["tags"] == json!([])),
+        "tags are for what is the cluster's"
+    );
     assert_eq!(world.resources(), ["floatingips \"mine\" false"; 2]);
 }
 
