@@ -1,6 +1,8 @@
 //! `capwasm run` with its webhook, against the real kube-apiserver: versions of core and provider kinds, admission by a
 //! provider, and a CA that is replaced.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 

@@ -42,7 +42,7 @@ impl Reviews {
         };
         let converter = self.converter.clone();
         // It blocks while a provider is asked.
-        let converted = tokio::task::spawn_blocking(move || convert(&*converter, objects, &to)).await;
+        let converted = tokio::task::spawn_blocking(move || convert(&converter, objects, &to)).await;
         let response = match converted.context("the conversion panicked")? {
             Ok(objects) => json!({"result": {"status": "Success"}, "convertedObjects": objects}),
             Err(error) => json!({"result": {"status": "Failure", "message": error.to_string()}}),
