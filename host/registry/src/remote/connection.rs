@@ -127,9 +127,18 @@ impl Connection {
 }
 
 fn message(bytes: &[u8]) -> String {
-    let Ok(body) = serde_json::from_slice::<serde_json::Value>(bytes) else { return String::new() };
-    let first = body.pointer("/errors/0/message").or_else(|| body.get("message")).or_else(|| body.get("details"));
-    let text = first.and_then(serde_json::Value::as_str).unwrap_or_default();
+    let body = serde_json::from_slice::<serde_json::Value>(bytes);
+    let text = match &body {
+        Ok(body) => {
+            let first =
+                body.pointer("/errors/0/message").or_else(|| body.get("message")).or_else(|| body.get("details"));
+            first.and_then(serde_json::Value::as_str).unwrap_or_default()
+        }
+        // Some say it in plain words, such as that they speak TLS; pages for browsers say nothing.
+        Err(_) => {
+            std::str::from_utf8(bytes).ok().map(str::trim).filter(|text| !text.starts_with('<')).unwrap_or_default()
+        }
+    };
     let shown: String = text.chars().filter(|character| !character.is_control()).take(SHOWN).collect();
     if shown.is_empty() { shown } else { format!(": {shown}") }
 }
@@ -165,6 +174,7 @@ mod tests {
             (r#"{"details":"token"}"#, ": token"),
             (r#"{"errors":[{"message":7}]}"#, ""),
             ("<html>", ""),
+            ("Client sent an HTTP request to an HTTPS server.\n", ": Client sent an HTTP request to an HTTPS server."),
         ] {
             assert_eq!(message(body.as_bytes()), expected);
         }
