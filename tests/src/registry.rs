@@ -120,7 +120,7 @@ impl Drop for Registry {
 
 /// `ca.crt`, and `tls.crt` with `tls.key` of it.
 fn certificates(folder: &Path) {
-    let mut authority = CertificateParams::new(Vec::new()).expect("a certificate without names");
+    let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority_key = KeyPair::generate().expect("a key");
     let authority_certificate = authority.self_signed(&authority_key).expect("a certificate");

@@ -9,11 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use capwasm_tests::binary;
 use capwasm_tests::folder::Folder;
+use capwasm_tests::management::Management;
+use capwasm_tests::objects::{condition, is, text as field};
 use capwasm_tests::registry::{PASSWORD, Registry, USER};
 use capwasm_tests::{guests, skip};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Of every key in these tests.
 const KEY_PASSWORD: &str = "key-password";
@@ -63,7 +67,7 @@ impl Bed {
     /// Pushes the component, and returns the name that always means it.
     fn push(&self, reference: &str, more: &[&str]) -> String {
         let component = component();
-        let arguments = [&["push", component.to_str().unwrap(), reference], more].concat();
+        let arguments = [&["push", component.to_str().unwrap(), reference][..], more].concat();
         self.ok(&arguments).trim().to_owned()
     }
 
@@ -82,6 +86,12 @@ fn text(bytes: &[u8]) -> String {
 fn component() -> &'static Path {
     static COMPONENT: OnceLock<PathBuf> = OnceLock::new();
     COMPONENT.get_or_init(|| guests::fixture("guest"))
+}
+
+/// What `docker login` writes, and what a pull secret holds.
+fn docker_config(registry: &Registry, password: &str) -> String {
+    let auth = STANDARD.encode(format!("{USER}:{password}"));
+    json!({"auths": {registry.address.clone(): {"auth": auth}}}).to_string()
 }
 
 fn same(file: &Path) -> bool {
@@ -157,7 +167,9 @@ fn what_a_registry_has_is_trusted_only_by_digest_and_signature() {
     let error = bed.refused(&["pull", &name, "--max-size", "1000"]);
     assert!(error.contains("larger than 1000 bytes"), "{error}");
     assert!(pull(&registry.reference("team/none:1.0")).contains("is not there"));
-    assert!(pull("team/guest:1.0").contains("ghcr.io"), "says how a reference looks");
+    let output = bed.run(&["pull", "team/guest:1.0"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("ghcr.io"), "says how a reference looks: {}", text(&output.stderr));
 
     // Another artifact under the same tag: it is not what was signed.
     let other = bed.push(&name, &["--annotation", "changed=yes"]);
@@ -228,12 +240,7 @@ fn a_private_registry_is_reached_with_its_authority_and_credentials() {
     let error = bed.refused(&["verify", &name, "--key", "cosign.pub", "--ca-file", "cosign.pub"]);
     assert!(error.contains("certificate authority"), "{error}");
 
-    let login = |password: &str| {
-        use base64::Engine as _;
-        let auth = base64::engine::general_purpose::STANDARD.encode(format!("{USER}:{password}"));
-        let config = serde_json::json!({"auths": {registry.address.clone(): {"auth": auth}}});
-        fs::write(bed.path("config.json"), config.to_string()).unwrap();
-    };
+    let login = |password: &str| fs::write(bed.path("config.json"), docker_config(&registry, password)).unwrap();
     login("wrong");
     let error = bed.refused(&push);
     assert!(error.contains("denies access") && !error.contains("wrong"), "{error}");
@@ -313,6 +320,75 @@ fn a_file_is_signed_beside_itself() {
     assert!(bed.refused(&["sign", "none.wasm", "--key", "cosign.key"]).contains("neither a file nor an artifact"));
     fs::write(bed.path("text.wasm"), "no component").unwrap();
     assert!(bed.refused(&["push", "text.wasm", "127.0.0.1:1/a/b:1"]).contains("is not a provider"));
+}
+
+/// From a private registry, by its tag, with an own authority and credentials from Secrets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_runs_what_is_signed_and_goes_on_without_the_registry() {
+    if !skip::registry("a_host_runs_what_is_signed_and_goes_on_without_the_registry") {
+        return;
+    }
+    let bed = Bed::new();
+    let mut registry = Registry::start_guarded(&bed.folder);
+    fs::write(bed.path("config.json"), docker_config(&registry, PASSWORD)).unwrap();
+    let ca = registry.ca();
+    let with_ca = ["--ca-file", ca.to_str().unwrap()];
+    let (first, second) = (registry.reference("team/fixture:1.0"), registry.reference("team/fixture:2.0"));
+    let pinned = bed.push(&first, &with_ca);
+    fs::write(bed.path("second.wasm"), guests::variant(&fs::read(component()).unwrap(), "second--")).unwrap();
+    bed.ok(&[&["push", "second.wasm", &second, "--key", "cosign.key"][..], &with_ca].concat());
+
+    let providers = bed.path("plugins");
+    fs::create_dir(&providers).unwrap();
+    let management = Management::start_with(providers);
+    let objects = management.objects("default").await;
+    let secret = |name: &str, kind: &str, key: &str, value: String| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "default"}, "type": kind,
+            "data": {key: STANDARD.encode(value)}})
+    };
+    let login = docker_config(&registry, PASSWORD);
+    objects.create(&secret("login", "kubernetes.io/dockerconfigjson", ".dockerconfigjson", login)).await;
+    objects.create(&secret("ca", "Opaque", "ca.crt", fs::read_to_string(&ca).unwrap())).await;
+    let named = |name: &str| json!({"namespace": "default", "name": name});
+    let key = fs::read_to_string(bed.path("cosign.pub")).unwrap();
+    objects
+        .create(&json!({"apiVersion": "capwasm.dev/v1alpha1", "kind": "WasmProvider", "metadata": {"name": "fixture"},
+            "spec": {"source": {"oci": {"reference": first, "pullSecret": named("login"), "caSecret": named("ca")}},
+                "verification": {"publicKeys": [key]}, "crdGroups": ["infrastructure.fixture.example"],
+                "grants": {"endpoints": {"engine": {"unix": bed.path("engine.sock")}}}}}))
+        .await;
+    let until = |what: &'static str, is: fn(&Value) -> bool| objects.until("WasmProvider", "fixture", what, is);
+    let refused = |provider: &Value| condition(provider, "UpToDate").1 == "SignatureInvalid";
+    let unsigned = until("its signature is missed", refused).await;
+    assert!(condition(&unsigned, "UpToDate").2.contains("is not signed"), "{unsigned}");
+    assert!(!is(&unsigned, "Ready") && unsigned["status"]["active"].is_null(), "nothing of it runs");
+
+    bed.ok(&[&["sign", &pinned, "--key", "cosign.key"][..], &with_ca].concat());
+    let serving = until("it serves once it is signed", |provider| is(provider, "UpToDate")).await;
+    assert_eq!(field(&serving, "/status/active/artifact"), pinned.replace("fixture@", "fixture:1.0@"), "{serving}");
+    let digest = field(&serving, "/status/active/digest").to_owned();
+
+    let source = |reference: &str| json!({"spec": {"source": {"oci": {"reference": reference}}}});
+    bed.ok(&["keygen", "--output-key-prefix", "other"]);
+    let other = fs::read_to_string(bed.path("other.pub")).unwrap();
+    let mut patch = source(&second);
+    patch["spec"]["verification"] = json!({"publicKeys": [other]});
+    objects.merge("WasmProvider", "fixture", patch).await;
+    let kept = until("the other key made no signature", refused).await;
+    assert!(is(&kept, "Ready"), "the first goes on serving: {kept}");
+    assert_eq!(field(&kept, "/status/active/digest"), digest);
+    objects.merge("WasmProvider", "fixture", json!({"spec": {"verification": {"publicKeys": [key]}}})).await;
+    let swapped = until("the second serves", |provider| is(provider, "UpToDate")).await;
+    assert_ne!(field(&swapped, "/status/active/digest"), digest);
+
+    // A host that starts while the registry is away has what it ran, by digest.
+    registry.kill();
+    management.restart();
+    objects.merge("WasmProvider", "fixture", json!({"metadata": {"annotations": {"looked": "again"}}})).await;
+    let unreachable = |provider: &Value| condition(provider, "UpToDate").1 == "RegistryUnavailable";
+    let alone = until("the registry is missed", unreachable).await;
+    assert!(is(&alone, "Ready"), "{alone}");
+    assert_eq!(field(&alone, "/status/active/digest"), field(&swapped, "/status/active/digest"));
 }
 
 /// The program itself, where there is one: what it signs we verify, and what we sign it verifies.

@@ -105,8 +105,6 @@ pub struct Pulled {
     pub component: Bytes,
     /// Of its bytes.
     pub digest: Digest,
-    /// About the artifact.
-    pub annotations: BTreeMap<String, String>,
 }
 
 /// What a reference names now: the digest and the manifest's bytes, unparsed.
@@ -137,7 +135,7 @@ pub async fn pull(
     let manifest = Manifest::parse(&manifest, &what)?;
     let layer = component_layer(&manifest).map_err(|why| Error::NotAProvider { what, why })?;
     let component = store.blob(layer, limit).await?;
-    Ok(Pulled { reference: pinned, digest: layer.digest.clone(), component, annotations: manifest.annotations })
+    Ok(Pulled { reference: pinned, digest: layer.digest.clone(), component })
 }
 
 fn component_layer(manifest: &Manifest) -> Result<&Descriptor, String> {

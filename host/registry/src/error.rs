@@ -12,6 +12,9 @@ pub enum Error {
     /// The name is none.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
+    /// A tag alone: what it names may change while it is looked at.
+    #[error("{0} names no digest, which is what a signature is of")]
+    Unpinned(String),
     /// A key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -122,9 +125,9 @@ pub enum Error {
         why: String,
     },
     /// The folder cannot be read or written.
-    #[error("unable to use {path} of the artifact folder")]
+    #[error("unable to use {path}")]
     Folder {
-        /// In the folder.
+        /// The folder, or a file in it.
         path: String,
         /// What the file system says.
         #[source]
@@ -136,28 +139,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// One word for a condition.
-    #[must_use]
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Error::Reference(_) => "InvalidReference",
-            Error::Key(_) => "InvalidKey",
-            Error::Credentials(_) => "InvalidCredentials",
-            Error::Authority(_) => "InvalidCertificateAuthority",
-            Error::Connect { .. } | Error::Timeout { .. } => "RegistryUnreachable",
-            Error::Denied { .. } => "RegistryDenied",
-            Error::NotFound(_) => "ArtifactNotFound",
-            Error::Status { .. } | Error::Protocol { .. } => "RegistryFailed",
-            Error::PlainHttp(_) => "PlainHTTPNotAllowed",
-            Error::TooLarge { .. } => "ArtifactTooLarge",
-            Error::WrongDigest { .. } | Error::WrongSize { .. } => "ArtifactCorrupt",
-            Error::NotAProvider { .. } => "NotAProvider",
-            Error::Unsigned(_) => "ArtifactUnsigned",
-            Error::BadSignature { .. } => "SignatureInvalid",
-            Error::Folder { .. } | Error::BadLayout(_) => "ArtifactFolderInvalid",
-        }
-    }
-
     /// Whether another attempt may end otherwise with nothing changed by a person.
     #[must_use]
     pub fn is_transient(&self) -> bool {

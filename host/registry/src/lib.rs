@@ -38,13 +38,13 @@ mod remote;
 mod sign;
 mod store;
 
-pub use artifact::{Artifact, COMPONENT_LAYER, LARGEST_COMPONENT, Pulled, WASM_CONFIG, pull, resolve};
+pub use artifact::{Artifact, LARGEST_COMPONENT, Pulled, pull, resolve};
 pub use copy::copy;
 pub use credentials::{Credentials, DockerConfig};
 pub use digest::Digest;
 pub use error::Error;
 pub use layout::{Layout, LayoutRepository};
-pub use manifest::{Descriptor, Manifest};
+pub use manifest::Descriptor;
 pub use reference::{Reference, ReferenceError, Version};
 pub use remote::{Access, Repository};
 pub use sign::blob::{sign_blob, verify_blob};

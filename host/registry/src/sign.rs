@@ -145,7 +145,7 @@ pub async fn verify<'a>(
 }
 
 fn pinned(reference: &Reference) -> Result<&Digest, Error> {
-    reference.digest().ok_or_else(|| Error::NotFound(format!("a digest in {reference}, which is what is signed,")))
+    reference.digest().ok_or_else(|| Error::Unpinned(reference.to_string()))
 }
 
 fn signature_of(layer: &Descriptor) -> Result<Vec<u8>, String> {

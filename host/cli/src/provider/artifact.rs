@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use capwasm_registry::{Artifact, LARGEST_COMPONENT, Layout, Reference, Verification, copy, pull, sign};
-use capwasm_runtime::{Limits, Provider, Runtime, RuntimeOptions};
+use capwasm_runtime::{Limits, Provider};
 use clap::Args;
 use serde::Serialize;
 
 use super::registry;
+use crate::compile;
 use crate::output::Output;
 
 /// Options of `capwasm provider push`.
@@ -104,7 +105,7 @@ pub async fn component(file: &Path) -> Result<(Vec<u8>, std::sync::Arc<Provider>
         bail!("{} has {size} bytes; a provider has at most {LARGEST_COMPONENT}", file.display());
     }
     let bytes = std::fs::read(file).with_context(|| format!("unable to read {}", file.display()))?;
-    let provider = Runtime::new(RuntimeOptions::default())?
+    let provider = compile::runtime(None)?
         .load(&bytes, Limits::default())
         .await
         .with_context(|| format!("{} is not a provider", file.display()))?;

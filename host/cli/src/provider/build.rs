@@ -1,7 +1,7 @@
 //! `capwasm provider build`: a Rust project into a component that a host would load.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output as Finished, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -21,9 +21,9 @@ pub struct Build {
     /// Copy the component to this file. Default: it stays where cargo wrote it.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// The profile to build with.
-    #[arg(long, default_value = "release")]
-    profile: String,
+    /// The profile to build with. Default: `plugin` where the workspace has one, as `provider new` writes it; otherwise `release`.
+    #[arg(long)]
+    profile: Option<String>,
     #[command(flatten)]
     output: Output,
 }
@@ -41,7 +41,7 @@ struct Built {
 
 /// Builds the component, and loads it as a host would.
 pub async fn run(options: Build) -> Result<()> {
-    let built = cargo(&options.folder, &options.profile)?;
+    let built = cargo(&options.folder, options.profile)?;
     let (bytes, provider) = component(&built).await?;
     let file = match options.to {
         Some(file) => {
@@ -65,19 +65,17 @@ pub async fn run(options: Build) -> Result<()> {
 }
 
 /// Builds with cargo, whose messages go to standard error, and returns the one component that came of it.
-fn cargo(folder: &Path, profile: &str) -> Result<PathBuf> {
+fn cargo(folder: &Path, profile: Option<String>) -> Result<PathBuf> {
     let manifest = folder.join("Cargo.toml");
     if !manifest.is_file() {
         bail!("there is no {}: name the folder of a provider's project", manifest.display());
     }
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command
-        .current_dir(folder)
-        .args(["build", "--lib", "--target", TARGET, "--profile", profile])
-        .args(["--message-format", "json-render-diagnostics"])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit());
-    let output = command.output().context("unable to start cargo: install Rust (rustup.rs)")?;
+    let profile = match profile {
+        Some(profile) => profile,
+        None => default_profile(folder)?.to_owned(),
+    };
+    let arguments = ["build", "--lib", "--target", TARGET, "--profile", &profile];
+    let output = run_cargo(folder, &[&arguments[..], &["--message-format", "json-render-diagnostics"]].concat())?;
     if !output.status.success() {
         bail!(
             "cargo could not build {}; where it misses the target, `rustup target add {TARGET}` installs it",
@@ -90,6 +88,24 @@ fn cargo(folder: &Path, profile: &str) -> Result<PathBuf> {
         (None, _) => bail!("nothing was built: the project's library needs `crate-type = [\"cdylib\"]`"),
         (Some(_), false) => bail!("{} builds more than one component: name the folder of one", folder.display()),
     }
+}
+
+fn run_cargo(folder: &Path, arguments: &[&str]) -> Result<Finished> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(folder).args(arguments).stdin(Stdio::null()).stderr(Stdio::inherit());
+    command.output().context("unable to start cargo: install Rust (rustup.rs)")
+}
+
+/// Profiles stand in the manifest of the workspace, which is the project's own where it is in none.
+fn default_profile(folder: &Path) -> Result<&'static str> {
+    let output = run_cargo(folder, &["locate-project", "--workspace", "--message-format", "plain"])?;
+    let root = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let text = std::fs::read_to_string(&root).with_context(|| format!("unable to read {}", root.display()))?;
+    Ok(if has_plugin_profile(&text) { "plugin" } else { "release" })
+}
+
+fn has_plugin_profile(manifest: &str) -> bool {
+    manifest.lines().any(|line| line.split('#').next().unwrap_or_default().trim() == "[profile.plugin]")
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
@@ -118,6 +134,12 @@ fn components(messages: &str, manifest: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_profile_for_plugins_is_found_in_a_manifest() {
+        assert!(has_plugin_profile("[package]\nname = \"x\"\n [profile.plugin] # small\nlto = true\n"));
+        assert!(!has_plugin_profile("# [profile.plugin]\n[profile.plugin.package.x]\n[profile.release]\n"));
+    }
 
     #[test]
     fn the_projects_own_component_is_found_among_cargos_messages() {

@@ -18,8 +18,10 @@ use rustls_pki_types::pem::PemObject;
 use crate::error::Error;
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// Until the head of an answer is there; an upload is sent in this time as well.
-const ANSWER: Duration = Duration::from_secs(120);
+/// Until the head of an answer is there, once the request is sent.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Bytes of an upload that a second is enough for.
+const SLOWEST_UPLOAD: u64 = 64 << 10;
 /// Between two parts of a body.
 const IDLE: Duration = Duration::from_secs(30);
 /// A whole body, however steadily it drips.
@@ -43,7 +45,7 @@ impl Connection {
         let tls = ClientConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
             .with_safe_default_protocol_versions()
             .map_err(|error| Error::Authority(error.to_string()))?
-            .with_root_certificates(roots(ca, plain)?)
+            .with_root_certificates(roots(ca)?)
             .with_no_client_auth();
         let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls);
         let https = if plain { https.https_or_http() } else { https.https_only() };
@@ -67,15 +69,16 @@ impl Connection {
         if !self.may_reach(uri) {
             return Err(Error::PlainHttp(uri.to_string()));
         }
+        let time = ANSWER + Duration::from_secs(body.len() as u64 / SLOWEST_UPLOAD);
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method.clone();
         *request.uri_mut() = uri.clone();
         *request.headers_mut() = headers;
         let agent = HeaderValue::from_static(concat!("capwasm/", env!("CARGO_PKG_VERSION")));
         request.headers_mut().insert(USER_AGENT, agent);
-        tokio::time::timeout(ANSWER, self.client.request(request))
+        tokio::time::timeout(time, self.client.request(request))
             .await
-            .map_err(|_| self.late(ANSWER))?
+            .map_err(|_| self.late(time))?
             .map_err(|error| self.broken(error))
     }
 
@@ -131,12 +134,8 @@ fn message(bytes: &[u8]) -> String {
     if shown.is_empty() { shown } else { format!(": {shown}") }
 }
 
-fn roots(ca: Option<&str>, plain: bool) -> Result<RootCertStore, Error> {
+fn roots(ca: Option<&str>) -> Result<RootCertStore, Error> {
     let mut store = RootCertStore::empty();
-    if plain {
-        // A redirect may still lead to TLS, but reading the system's roots for loopback costs more than the whole pull.
-        return Ok(store);
-    }
     let system = rustls_native_certs::load_native_certs();
     let (_, ignored) = store.add_parsable_certificates(system.certs);
     tracing::debug!(ignored, errors = ?system.errors, "system authorities");
@@ -175,7 +174,7 @@ mod tests {
     #[test]
     fn a_certificate_authority_has_to_be_one() {
         for bad in ["", "nothing", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            assert!(matches!(roots(Some(bad), false), Err(Error::Authority(_))), "{bad}");
+            assert!(matches!(roots(Some(bad)), Err(Error::Authority(_))), "{bad}");
         }
     }
 }

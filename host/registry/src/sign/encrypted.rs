@@ -2,8 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use crypto_secretbox::aead::{Aead, KeyInit};
-use crypto_secretbox::{Key, Nonce, XSalsa20Poly1305};
+use poly1305::Poly1305;
+use poly1305::universal_hash::KeyInit;
+use salsa20::XSalsa20;
+use salsa20::cipher::{KeyIvInit, StreamCipher};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The exponents of two, of N, that are in use; r is 8 and p is 1. Others are refused, so that a file cannot make its reader
@@ -96,9 +98,9 @@ pub fn open(text: &[u8], password: &[u8]) -> Result<Vec<u8>, EncryptedError> {
         .0
         .try_into()
         .map_err(|_| EncryptedError::Unreadable(format!("its nonce has not {NONCE} bytes")))?;
-    secret_box(password, &salt.0, exponent)?
-        .decrypt(&Nonce::from(nonce), envelope.ciphertext.0.as_slice())
-        .map_err(|_| EncryptedError::WrongPassword)
+    SecretBox::new(password, &salt.0, exponent, nonce)?
+        .open(&envelope.ciphertext.0)
+        .ok_or(EncryptedError::WrongPassword)
 }
 
 /// Puts `secret` into an envelope.
@@ -107,9 +109,7 @@ pub fn seal(secret: &[u8], password: &[u8]) -> Result<Vec<u8>, EncryptedError> {
     for random in [&mut salt[..], &mut nonce[..]] {
         aws_lc_rs::rand::fill(random).map_err(|_| EncryptedError::Encrypt)?;
     }
-    let ciphertext = secret_box(password, &salt, WRITTEN)?
-        .encrypt(&Nonce::from(nonce), secret)
-        .map_err(|_| EncryptedError::Encrypt)?;
+    let ciphertext = SecretBox::new(password, &salt, WRITTEN, nonce)?.seal(secret);
     let envelope = Envelope {
         kdf: Kdf {
             name: "scrypt".to_owned(),
@@ -122,11 +122,38 @@ pub fn seal(secret: &[u8], password: &[u8]) -> Result<Vec<u8>, EncryptedError> {
     serde_json::to_vec(&envelope).map_err(|_| EncryptedError::Encrypt)
 }
 
-fn secret_box(password: &[u8], salt: &[u8], exponent: u8) -> Result<XSalsa20Poly1305, EncryptedError> {
-    let params = scrypt::Params::new(exponent, R, P).map_err(|_| EncryptedError::Encrypt)?;
-    let mut key = [0; 32];
-    scrypt::scrypt(password, salt, &params, &mut key).map_err(|_| EncryptedError::Encrypt)?;
-    Ok(XSalsa20Poly1305::new(&Key::from(key)))
+/// NaCl's secret box: XSalsa20, whose first 32 bytes are the key of the Poly1305 that stands before the text. For one message.
+struct SecretBox {
+    stream: XSalsa20,
+    tag: Poly1305,
+}
+
+const TAG: usize = 16;
+
+impl SecretBox {
+    fn new(password: &[u8], salt: &[u8], exponent: u8, nonce: [u8; NONCE]) -> Result<Self, EncryptedError> {
+        let params = scrypt::Params::new(exponent, R, P).map_err(|_| EncryptedError::Encrypt)?;
+        let (mut key, mut tag_key) = ([0; 32], [0; 32]);
+        scrypt::scrypt(password, salt, &params, &mut key).map_err(|_| EncryptedError::Encrypt)?;
+        let mut stream = XSalsa20::new(&key.into(), &nonce.into());
+        stream.apply_keystream(&mut tag_key);
+        Ok(SecretBox { stream, tag: Poly1305::new(&tag_key.into()) })
+    }
+
+    fn seal(mut self, text: &[u8]) -> Vec<u8> {
+        let mut text = text.to_vec();
+        self.stream.apply_keystream(&mut text);
+        [self.tag.compute_unpadded(&text).as_slice(), &text].concat()
+    }
+
+    fn open(mut self, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (tag, text) = sealed.split_at_checked(TAG)?;
+        let expected = self.tag.compute_unpadded(text);
+        aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_slice(), tag).ok()?;
+        let mut text = text.to_vec();
+        self.stream.apply_keystream(&mut text);
+        Some(text)
+    }
 }
 
 #[cfg(test)]

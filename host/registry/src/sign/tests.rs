@@ -128,32 +128,71 @@ async fn nothing_of_an_unsigned_manifest_is_parsed() {
     assert!(matches!(error, Error::NotAProvider { .. }), "{error}");
 }
 
-/// `fixtures/` was made by cosign 2.6.5: `generate-key-pair`, `sign --key` (of manifest.json, at a registry) and `sign-blob`.
-#[tokio::test]
-async fn what_cosign_made_is_accepted() {
-    const MANIFEST: &[u8] = include_bytes!("fixtures/manifest.json");
-    let key = PrivateKey::from_pem(include_str!("fixtures/cosign.key"), b"correct-horse").unwrap();
-    let public = PublicKey::from_pem(include_str!("fixtures/cosign.pub")).unwrap();
-    assert_eq!(key.public().unwrap().fingerprint(), public.fingerprint());
-    assert_eq!(public.to_pem(), include_str!("fixtures/cosign.pub"), "to the byte");
-    blob::verify_blob(b"provider bytes", include_bytes!("fixtures/blob.sig"), &[public.clone()]).unwrap();
+const MANIFEST: &[u8] = include_bytes!("fixtures/manifest.json");
+const PAYLOAD: &[u8] = include_bytes!("fixtures/payload.json");
+const SIGNATURES: &[u8] = include_bytes!("fixtures/signature.json");
 
+/// What cosign signed, with this as the signed text and this as the manifest of the signatures.
+async fn signed_by_cosign(payload: &'static [u8], signatures: &[u8]) -> Bed {
     let folder = tempfile::tempdir().unwrap();
     let reference: Reference = "127.0.0.1:5077/team/provider:1.0".parse().unwrap();
     let store = Layout::create(folder.path()).unwrap().repository(&reference);
     store.put_manifest(Some("1.0"), IMAGE_MANIFEST, Bytes::from_static(MANIFEST)).await.unwrap();
-    let payload = Bytes::from_static(include_bytes!("fixtures/payload.json"));
-    let digest = Digest::of(MANIFEST);
-    assert_eq!(payload, payload::write(&reference.name(), &digest), "to the byte");
-    store.put_blob(payload).await.unwrap();
-    let signature = Bytes::from_static(include_bytes!("fixtures/signature.json"));
-    store.put_manifest(Some(&signature_tag(&digest)), IMAGE_MANIFEST, signature).await.unwrap();
-    let pinned = reference.pinned(&digest);
-    verify(&store, &pinned, std::slice::from_ref(&public)).await.unwrap();
-    sign(&store, &pinned, &key).await.unwrap();
-    let signatures = store.manifest(Version::Tag(&signature_tag(&digest))).await.unwrap().unwrap();
-    assert_eq!(Manifest::parse(&signatures, "it").unwrap().layers.len(), 1, "the same key's is replaced");
-    verify(&store, &pinned, &[public]).await.unwrap();
+    store.put_blob(Bytes::from_static(payload)).await.unwrap();
+    let pinned = reference.pinned(&Digest::of(MANIFEST));
+    let bed = Bed { store, pinned, _folder: folder };
+    let signatures = Bytes::copy_from_slice(signatures);
+    bed.store.put_manifest(Some(&bed.tag()), IMAGE_MANIFEST, signatures).await.unwrap();
+    bed
+}
+
+/// `fixtures/` was made by cosign 2.6.5: `generate-key-pair`, `sign --key` (of manifest.json, at a registry) and `sign-blob`.
+#[tokio::test]
+async fn what_cosign_made_is_accepted() {
+    let key = PrivateKey::from_pem(include_str!("fixtures/cosign.key"), b"correct-horse").unwrap();
+    let public = PublicKey::from_pem(include_str!("fixtures/cosign.pub")).unwrap();
+    assert_eq!(key.public().unwrap().fingerprint(), public.fingerprint());
+    assert_eq!(public.to_pem(), include_str!("fixtures/cosign.pub"), "to the byte");
+    blob::verify_blob(b"provider bytes", include_bytes!("fixtures/blob.sig"), std::slice::from_ref(&public)).unwrap();
+
+    let bed = signed_by_cosign(PAYLOAD, SIGNATURES).await;
+    assert_eq!(PAYLOAD, payload::write(&bed.pinned.name(), bed.pinned.digest().unwrap()).as_bytes(), "to the byte");
+    bed.verify(&public).await.unwrap();
+    sign(&bed.store, &bed.pinned, &key).await.unwrap();
+    assert_eq!(bed.signatures().await.layers.len(), 1, "the same key's is replaced");
+    bed.verify(&public).await.unwrap();
+}
+
+/// Each byte of the signed text, the signature and what lists it: none of them may be another one.
+#[tokio::test]
+async fn one_changed_byte_is_enough() {
+    let public = PublicKey::from_pem(include_str!("fixtures/cosign.pub")).unwrap();
+    let layer = Manifest::parse(SIGNATURES, "it").unwrap().layers.remove(0);
+    let signature = signature_of(&layer).unwrap();
+    for at in 0..PAYLOAD.len() {
+        let mut changed = PAYLOAD.to_vec();
+        changed[at] ^= 1;
+        assert!(!public.accepts(&changed, &signature), "byte {at} of the text");
+    }
+    for at in 0..signature.len() {
+        let mut changed = signature.clone();
+        changed[at] ^= 1;
+        assert!(!public.accepts(PAYLOAD, &changed), "byte {at} of the signature");
+    }
+    let bed = signed_by_cosign(PAYLOAD, SIGNATURES).await;
+    let mut accepted = 0;
+    for at in 0..SIGNATURES.len() {
+        let mut changed = SIGNATURES.to_vec();
+        changed[at] ^= 1;
+        let tag = bed.tag();
+        bed.store.put_manifest(Some(&tag), IMAGE_MANIFEST, changed.clone().into()).await.unwrap();
+        if bed.verify(&public).await.is_ok() {
+            // A byte that says nothing of the signature: of the config, or of a name that may be missing.
+            assert_eq!(Manifest::parse(&changed, "it").unwrap().layers, std::slice::from_ref(&layer), "byte {at}");
+            accepted += 1;
+        }
+    }
+    assert!(accepted < SIGNATURES.len() / 2, "{accepted}");
 }
 
 #[test]
