@@ -157,7 +157,8 @@ async fn the_endpoint_is_where_the_fields_say_and_so_are_networks_groups_and_zon
 async fn unused(bed: &Bed, subnet: &Value) -> [String; 2] {
     let path = format!("/v2.0/ports?fixed_ips=subnet_id%3D{}", text(subnet, "/id"));
     let ports = bed.project.admin.list("network", &path, "ports").await;
-    let used: BTreeSet<&str> = ports.iter().map(|port| text(port, "/fixed_ips/0/ip_address")).collect();
+    let addresses = ports.iter().filter_map(|port| port["fixed_ips"].as_array()).flatten();
+    let used: BTreeSet<&str> = addresses.map(|address| text(address, "/ip_address")).collect();
     let mut free = (2..10).map(|last| format!("198.51.100.{last}")).filter(|address| !used.contains(address.as_str()));
     [free.next().unwrap(), free.next().unwrap()]
 }

@@ -115,8 +115,9 @@ async fn servers_are_as_the_fields_say_and_templates_tell_what_they_would_have()
     assert_eq!((&server["flavor"]["original_name"], &server["image"]["id"]), (&json!(name), &image["id"]));
     assert_eq!(server["server_groups"], json!([given.group]));
     assert_eq!(server["os-extended-volumes:volumes_attached"], json!([]));
-    let machine = bed.machine_ready("o").await;
-    assert_eq!(machine["status"]["resolved"]["imageID"], given.image.as_str());
+    bed.machine_ready("o").await;
+    let server = bed.objects.get("OpenStackServer", "o").await;
+    assert_eq!(server["status"]["resolved"]["imageID"], given.image.as_str());
     let volume = volume(&bed, "o-root").await;
     assert_eq!(volume["volume_image_metadata"]["image_id"], image["id"]);
     assert_eq!((&volume["size"], &volume["availability_zone"]), (&json!(4), &json!("az2")));
