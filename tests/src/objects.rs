@@ -73,7 +73,7 @@ impl Objects {
     fn api_of(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        if kind == "WasmProvider" {
+        if ["WasmProvider", "CustomResourceDefinition"].contains(&kind) {
             return Api::all_with(self.client.clone(), &resource);
         }
         Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
@@ -104,6 +104,23 @@ impl Objects {
     /// Names of all of a kind, sorted.
     pub async fn names(&self, kind: &str) -> Vec<String> {
         self.list(kind).await.iter().map(|object| name_of(object).to_owned()).collect()
+    }
+
+    /// An object of any kind at a version, if it is there.
+    pub async fn find_at(&self, api_version: &str, kind: &str, name: &str) -> Option<Value> {
+        self.api_of(api_version, kind).get_opt(name).await.expect("objects can be read").map(to_value)
+    }
+
+    /// All of any kind at a version.
+    pub async fn list_at(&self, api_version: &str, kind: &str) -> Vec<Value> {
+        let list = self.api_of(api_version, kind).list(&ListParams::default()).await.expect("objects can be listed");
+        list.items.into_iter().map(to_value).collect()
+    }
+
+    /// Merges into an object of any kind at a version.
+    pub async fn merge_at(&self, api_version: &str, kind: &str, name: &str, patch: Value) -> Value {
+        let patched = self.api_of(api_version, kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        to_value(patched.unwrap_or_else(|error| panic!("unable to patch {kind} {name}: {error}")))
     }
 
     /// Creates an object, which must be accepted.

@@ -3,6 +3,7 @@
 
 mod aot;
 mod calls;
+mod compile;
 mod conversion;
 mod grants;
 #[path = "../../../../tests/src/guests.rs"]
