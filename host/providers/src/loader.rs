@@ -344,7 +344,8 @@ impl Loader {
         }
         let with = With {
             grants: Some(Arc::new(terms.grants.clone())),
-            configuration: Some(terms.configuration.clone()),
+            // As recorded: what another configuration changes is not the candidate's doing.
+            configuration: None,
             live: Some(LiveReads::new(pass.view.cache(), self.parts.remote.clone())),
         };
         // What another component did, one that was given up, say, is nothing to live up to.

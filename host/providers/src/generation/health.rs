@@ -72,7 +72,14 @@ impl Health {
     fn with(troubled_before: HashSet<Key>, probation: Option<Probation>) -> Self {
         let figures = Figures::default();
         let durations = vec![0; BUCKETS];
-        Health(Mutex::new(State { figures, durations, troubled: HashSet::new(), troubled_before, probation, awaited: false }))
+        Health(Mutex::new(State {
+            figures,
+            durations,
+            troubled: HashSet::new(),
+            troubled_before,
+            probation,
+            awaited: false,
+        }))
     }
 
     /// Counts a call. Whether its WasmProvider has to look: the call failed the probation, or is the first after [`Health::await_call`].
@@ -80,20 +87,21 @@ impl Health {
         let mut state = self.0.lock();
         state.figures.count += 1;
         let awaited = std::mem::take(&mut state.awaited);
-        awaited | match call {
-            Ok(stats) => {
-                let bucket = bucket(stats.duration);
-                state.durations[bucket] += 1;
-                let peak = u64::try_from(stats.peak_memory).unwrap_or(u64::MAX);
-                state.figures.memory_peak_bytes = state.figures.memory_peak_bytes.max(peak);
-                state.troubled.remove(key);
-                false
+        awaited
+            | match call {
+                Ok(stats) => {
+                    let bucket = bucket(stats.duration);
+                    state.durations[bucket] += 1;
+                    let peak = u64::try_from(stats.peak_memory).unwrap_or(u64::MAX);
+                    state.figures.memory_peak_bytes = state.figures.memory_peak_bytes.max(peak);
+                    state.troubled.remove(key);
+                    false
+                }
+                Err(failure) => {
+                    state.figures.failed += 1;
+                    failure.is_trap() && state.trapped(key, now)
+                }
             }
-            Err(failure) => {
-                state.figures.failed += 1;
-                failure.is_trap() && state.trapped(key, now)
-            }
-        }
     }
 
     /// Whether the next call is news.
