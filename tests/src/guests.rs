@@ -29,6 +29,22 @@ pub fn fixture(name: &str) -> PathBuf {
     })
 }
 
+/// The component of `tests/fixtures/guest` as another build of it, with another digest: `trap…` traps in every call, `wants…`
+/// wants a grant more, `narrow…` and `wider…` have another schema, `contract` speaks another contract, `differs…` says something else;
+/// any other name of eight characters is just another.
+#[allow(clippy::panic, reason = "as below")]
+pub fn variant(component: &[u8], name: &str) -> Vec<u8> {
+    let mark = b"variant:original";
+    let Some(at) = component.windows(mark.len()).position(|window| window == mark) else {
+        panic!("the component has no mark of a variant")
+    };
+    let mut other = component.to_vec();
+    for (to, from) in other[at + 8..at + 16].iter_mut().zip(name.bytes().chain(std::iter::repeat(b'-'))) {
+        *to = from;
+    }
+    other
+}
+
 /// A file of `tests/fixtures`.
 pub fn fixture_file(path: &str) -> PathBuf {
     root().join("tests/fixtures").join(path)

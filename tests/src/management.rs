@@ -139,6 +139,15 @@ impl Management {
         std::thread::spawn(move || engine.wait());
     }
 
+    /// Resident memory of its process, bytes.
+    pub fn resident(&self) -> u64 {
+        let process = self.process();
+        let id = process.as_ref().expect("it runs").child.id();
+        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("a process has a status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it has memory");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
+    }
+
     /// A client that speaks TLS to it as the admin.
     pub async fn client(&self) -> kube::Client {
         client(&self.kubeconfig()).await

@@ -117,6 +117,23 @@ impl Objects {
         self.list(kind).await.iter().map(|object| name_of(object).to_owned()).collect()
     }
 
+    /// An object of any kind at a version, if it is there.
+    pub async fn find_at(&self, api_version: &str, kind: &str, name: &str) -> Option<Value> {
+        self.api_of(api_version, kind).get_opt(name).await.expect("objects can be read").map(to_value)
+    }
+
+    /// All of any kind at a version.
+    pub async fn list_at(&self, api_version: &str, kind: &str) -> Vec<Value> {
+        let list = self.api_of(api_version, kind).list(&ListParams::default()).await.expect("objects can be listed");
+        list.items.into_iter().map(to_value).collect()
+    }
+
+    /// Merges into an object of any kind at a version.
+    pub async fn merge_at(&self, api_version: &str, kind: &str, name: &str, patch: Value) -> Value {
+        let patched = self.api_of(api_version, kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        to_value(patched.unwrap_or_else(|error| panic!("unable to patch {kind} {name}: {error}")))
+    }
+
     /// Creates an object, which must be accepted.
     pub async fn create(&self, object: &Value) -> Value {
         self.try_create(object).await.unwrap_or_else(|message| panic!("{object} is refused: {message}"))

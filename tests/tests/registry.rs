@@ -261,6 +261,7 @@ fn a_private_registry_is_reached_with_its_authority_and_credentials() {
     let output = helped.env("PATH", path).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(same(&bed.path("helped.wasm")));
+    fs::remove_file(bed.path("config.json")).unwrap();
 
     fs::write(bed.path("password"), format!("{PASSWORD}\n")).unwrap();
     let mut typed = bed.command(&["pull", &name, "--ca-file", ca, "--username", USER, "--password-stdin"]);
@@ -338,9 +339,7 @@ async fn a_host_runs_what_is_signed_and_goes_on_without_the_registry() {
     fs::write(bed.path("second.wasm"), guests::variant(&fs::read(component()).unwrap(), "second--")).unwrap();
     bed.ok(&[&["push", "second.wasm", &second, "--key", "cosign.key"][..], &with_ca].concat());
 
-    let providers = bed.path("plugins");
-    fs::create_dir(&providers).unwrap();
-    let management = Management::start_with(providers);
+    let management = Management::start();
     let objects = management.objects("default").await;
     let secret = |name: &str, kind: &str, key: &str, value: String| {
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "default"}, "type": kind,

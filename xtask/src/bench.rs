@@ -14,7 +14,7 @@ pub struct Options {
     /// What to provision on the fake OpenStack, as above.
     #[arg(long, value_delimiter = ',', default_value = "3+97")]
     openstack: Vec<String>,
-    /// Leave out the cost of a provider call.
+    /// Leave out the cost of a provider call, and of loading one.
     #[arg(long)]
     no_calls: bool,
 }
@@ -24,10 +24,22 @@ pub fn run(options: &Options) -> Result<()> {
     setup::wasm_target()?;
     build::everything()?;
     if !options.no_calls {
-        shell::run(build::cargo().args(["bench", "--package", "capwasm-runtime", "--bench", "call"]))?;
-        shell::run(build::cargo().args(["bench", "--package", "capwasm-providers", "--bench", "record"]))?;
+        let benches = [("capwasm-runtime", "call"), ("capwasm-runtime", "load"), ("capwasm-providers", "record")];
+        for (package, bench) in benches {
+            shell::run(build::cargo().args(["bench", "--package", package, "--bench", bench]))?;
+        }
     }
-    shell::run(build::cargo().args(["build", "--release", "--package", "capwasm-tests", "--bin", "scale"]))?;
+    shell::run(build::cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "capwasm-tests",
+        "--bin",
+        "scale",
+        "--bin",
+        "swaps",
+    ]))?;
+    shell::run(Command::new(build::target().join("release/swaps")).env("CAPWASM_PREBUILT", "1"))?;
     let scale = || {
         let mut command = Command::new(build::target().join("release/scale"));
         command.arg(build::target().join("release/capwasm"));

@@ -29,7 +29,7 @@ pub struct Generation {
     pub configuration: String,
     /// How its calls end.
     pub health: Arc<Health>,
-    /// Told when it traps too often.
+    /// Told of calls that are news.
     pub interests: Arc<Interests>,
 }
 
@@ -40,14 +40,14 @@ impl Generation {
         self.metrics.count(name, function, call.as_ref());
         let call = call.as_ref().map(|reply| reply.stats).map_err(|error| &error.failure);
         if self.health.ended(key, call, Instant::now()) {
-            self.interests.fire(&traps_token(name));
+            self.interests.fire(&calls_token(name));
         }
     }
 }
 
-/// What a WasmProvider notes to be woken when its component traps too often.
-pub fn traps_token(provider: &str) -> Token {
-    Token::new(&format!("provider-traps:{provider}"))
+/// What a WasmProvider notes to be woken by calls of its component that are news to it.
+pub fn calls_token(provider: &str) -> Token {
+    Token::new(&format!("provider-calls:{provider}"))
 }
 
 impl Drop for Generation {

@@ -35,7 +35,7 @@ use crate::artifacts::Artifacts;
 use crate::components::Components;
 use crate::conversion::Conversions;
 use crate::crd;
-use crate::generation::{Figures, Generation, traps_token};
+use crate::generation::{Figures, Generation, calls_token};
 use crate::lifecycle::{self, Situation, Step};
 use crate::metrics::{CallMetrics, SwapMetrics};
 use crate::record::Recordings;
@@ -221,6 +221,9 @@ impl Loader {
                 match self.consider(pass, &spec, &terms, &history, digest, bytes).await? {
                     Considered::Take => Some(digest),
                     Considered::Hold { reason, message, rehearsed } => {
+                        if reason == "NothingRecorded" {
+                            report.again = report.again.into_iter().chain([REHEARSE_AGAIN]).min();
+                        }
                         report.hold(pass.now, wanted, self.known(name, digest), reason, message, rehearsed);
                         situation.active
                     }
@@ -341,10 +344,15 @@ impl Loader {
         }
         let with = With {
             grants: Some(Arc::new(terms.grants.clone())),
-            configuration: Some(terms.configuration.clone()),
+            // As recorded: what another configuration changes is not the candidate's doing.
+            configuration: None,
             live: Some(LiveReads::new(pass.view.cache(), self.parts.remote.clone())),
         };
-        let report = rehearse(provider, &with, recordings.recent(name).iter().map(AsRef::as_ref)).await;
+        // What another component did, one that was given up, say, is nothing to live up to.
+        let serves = self.serving(name).map(|serving| serving.generation.provider.digest().to_owned());
+        let mut recent = recordings.recent(name);
+        recent.retain(|recording| Some(&recording.digest) == serves.as_ref());
+        let report = rehearse(provider, &with, recent.iter().map(AsRef::as_ref)).await;
         let rehearsed = Rehearsal::from(&report);
         self.providers.lock().entry(name.to_owned()).or_default().rehearsed =
             Some((provider.digest().to_owned(), Instant::now(), rehearsed.clone()));
@@ -429,7 +437,7 @@ impl Reconciler for Loader {
         if !held {
             return Ok(crate::write_back::finalize(&pass.object, FINALIZER));
         }
-        pass.view.note(traps_token(name));
+        pass.view.note(calls_token(name));
         let before = History::of(&pass.object);
         let mut report = Report::new(&pass.object, before.clone());
         self.advance(pass, &mut report).await?;

@@ -47,6 +47,8 @@ struct State {
     troubled: HashSet<Key>,
     troubled_before: HashSet<Key>,
     probation: Option<Probation>,
+    /// Whether somebody wants to know of the next call.
+    awaited: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,27 +72,41 @@ impl Health {
     fn with(troubled_before: HashSet<Key>, probation: Option<Probation>) -> Self {
         let figures = Figures::default();
         let durations = vec![0; BUCKETS];
-        Health(Mutex::new(State { figures, durations, troubled: HashSet::new(), troubled_before, probation }))
+        Health(Mutex::new(State {
+            figures,
+            durations,
+            troubled: HashSet::new(),
+            troubled_before,
+            probation,
+            awaited: false,
+        }))
     }
 
-    /// Counts a call. Whether it is the one with which the probation is failed.
+    /// Counts a call. Whether its WasmProvider has to look: the call failed the probation, or is the first after [`Health::await_call`].
     pub fn ended(&self, key: &Key, call: Result<CallStats, &Failure>, now: Instant) -> bool {
         let mut state = self.0.lock();
         state.figures.count += 1;
-        match call {
-            Ok(stats) => {
-                let bucket = bucket(stats.duration);
-                state.durations[bucket] += 1;
-                let peak = u64::try_from(stats.peak_memory).unwrap_or(u64::MAX);
-                state.figures.memory_peak_bytes = state.figures.memory_peak_bytes.max(peak);
-                state.troubled.remove(key);
-                false
+        let awaited = std::mem::take(&mut state.awaited);
+        awaited
+            | match call {
+                Ok(stats) => {
+                    let bucket = bucket(stats.duration);
+                    state.durations[bucket] += 1;
+                    let peak = u64::try_from(stats.peak_memory).unwrap_or(u64::MAX);
+                    state.figures.memory_peak_bytes = state.figures.memory_peak_bytes.max(peak);
+                    state.troubled.remove(key);
+                    false
+                }
+                Err(failure) => {
+                    state.figures.failed += 1;
+                    failure.is_trap() && state.trapped(key, now)
+                }
             }
-            Err(failure) => {
-                state.figures.failed += 1;
-                failure.is_trap() && state.trapped(key, now)
-            }
-        }
+    }
+
+    /// Whether the next call is news.
+    pub fn await_call(&self, awaited: bool) {
+        self.0.lock().awaited = awaited;
     }
 
     /// Whether the component is to be given up.
@@ -183,6 +199,15 @@ mod tests {
         first.ended(&key("a"), Ok(stats(10)), now);
         let second = Health::on_probation(&first, now);
         assert!((0..5).any(|_| second.ended(&key("a"), Err(&trap()), now)));
+    }
+
+    #[test]
+    fn the_next_call_is_news_once() {
+        let health = Health::new();
+        let call = || health.ended(&key("a"), Ok(stats(10)), Instant::now());
+        assert!(!call());
+        health.await_call(true);
+        assert_eq!([call(), call()], [true, false]);
     }
 
     #[test]

@@ -203,20 +203,23 @@ impl Report {
 }
 
 impl Loader {
-    /// The figures to write, and when to look at them again. Until then the status keeps those that it has.
+    /// The figures to write, and when to look at them again: the status keeps those that it has until their time is over.
     pub(super) fn figures(&self, name: &str, serving: Option<&Serving>) -> (Option<Figures>, Option<Duration>) {
         let Some(serving) = serving else { return (None, None) };
+        // Before looking, so that no call after it goes unseen. A host at rest looks no more.
+        serving.generation.health.await_call(true);
         let figures = serving.generation.health.figures();
         let mut providers = self.providers.lock();
         let Some(loaded) = providers.get_mut(name) else { return (None, None) };
         match loaded.figures {
             Some((at, known)) if known != figures && at.elapsed() < FIGURES => {
+                serving.generation.health.await_call(false);
                 (Some(known), Some(FIGURES.saturating_sub(at.elapsed())))
             }
-            Some((_, known)) if known == figures => (Some(known), Some(FIGURES)),
+            Some((_, known)) if known == figures => (Some(known), None),
             _ => {
                 loaded.figures = Some((Instant::now(), figures));
-                (Some(figures), Some(FIGURES))
+                (Some(figures), None)
             }
         }
     }

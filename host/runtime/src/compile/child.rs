@@ -89,7 +89,7 @@ impl ChildProcess {
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| failed("the compiler cannot be started", error))?;
-        let (Some(mut stdin), Some(stdout), Some(stderr)) =
+        let (Some(mut stdin), Some(stdout), Some(mut stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(CompileError::Failed("the compiler has no pipes".to_owned()));
@@ -98,20 +98,25 @@ impl ChildProcess {
             // One that ended early reads no further; its status says why.
             let _ = stdin.write_all(component).await;
             drop(stdin);
+            Ok(())
         };
-        let (mut code, mut message) = (Vec::new(), Vec::new());
+        let unreadable = |error| failed("the compiler cannot be read", error);
         let most = self.limits.code_bytes + HASH as u64;
-        let mut stdout = stdout.take(most + 1);
-        let read = async {
-            // Both at once, so that neither pipe fills while the other is waited for.
-            let mut stderr = stderr.take(STDERR);
-            tokio::join!(stdout.read_to_end(&mut code), stderr.read_to_end(&mut message))
+        let code = async move {
+            let mut code = Vec::new();
+            stdout.take(most + 1).read_to_end(&mut code).await.map_err(unreadable)?;
+            let over = code.len() as u64 > most;
+            if over { Err(CompileError::Limit(format!("{} bytes of code", self.limits.code_bytes))) } else { Ok(code) }
         };
-        let ((), (out, err)) = tokio::join!(feed, read);
-        out.and(err).map_err(|error| failed("the compiler cannot be read", error))?;
-        if code.len() as u64 > most {
-            return Err(CompileError::Limit(format!("{} bytes of code", self.limits.code_bytes)));
-        }
+        let message = async move {
+            let mut message = Vec::new();
+            (&mut stderr).take(STDERR).read_to_end(&mut message).await.map_err(unreadable)?;
+            // The rest is read, too, so that the child does not wait for a reader.
+            tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await.map_err(unreadable)?;
+            Ok(message)
+        };
+        // All at once, so that no pipe fills while another is waited for.
+        let ((), code, message) = tokio::try_join!(feed, code, message)?;
         let status = child.wait().await.map_err(|error| failed("the compiler cannot be waited for", error))?;
         self.verdict(status, String::from_utf8_lossy(&message).trim())?;
         fitting(code)

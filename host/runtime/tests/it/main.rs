@@ -4,6 +4,7 @@
 mod admission;
 mod aot;
 mod calls;
+mod compile;
 mod conversion;
 mod grants;
 #[path = "../../../../tests/src/guests.rs"]
