@@ -54,7 +54,6 @@ impl Bench {
             grants: Arc::new(grants),
             seed: 1,
             recorder: None,
-            recorder: None,
         }
     }
 
