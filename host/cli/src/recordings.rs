@@ -7,6 +7,7 @@ use clap::Args;
 
 /// Options of a host that records.
 #[derive(Args, Clone, Debug)]
+#[group(skip)]
 pub struct Options {
     /// Record each call of every provider into this folder, for `capwasm replay` and `capwasm provider diff`. The files
     /// hold the tokens and keys that providers see. Without it, only calls of providers with `spec.record: true` are

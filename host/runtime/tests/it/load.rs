@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use capwasm_api::descriptor::Role;
-use capwasm_runtime::{Failure, Limits, LoadError, Runtime, RuntimeOptions};
+use capwasm_runtime::{CompileError, Failure, Limits, LoadError, Runtime, RuntimeOptions};
 
 use serde_json::Value;
 
@@ -110,12 +110,12 @@ async fn bytes_that_are_no_component_are_refused_before_they_are_compiled() {
     assert!(matches!(load(b"(component)").await, LoadError::NotWasm));
     let mut cut = hostile("trap");
     cut.truncate(cut.len() - 10);
-    assert!(matches!(load(&cut).await, LoadError::Invalid(_)));
+    assert!(matches!(load(&cut).await, LoadError::Compile(CompileError::Invalid(_))));
     let mut broken = hostile("trap");
     for at in (8..broken.len()).step_by(7) {
         broken[at] ^= 0x55;
     }
-    assert!(matches!(load(&broken).await, LoadError::Invalid(_)));
+    assert!(matches!(load(&broken).await, LoadError::Compile(CompileError::Invalid(_))));
 }
 
 #[tokio::test]
