@@ -175,11 +175,17 @@ impl Loader {
         let name = pass.key.name.as_str();
         let spec: Spec = match serde_json::from_value(pass.object.get("spec").cloned().unwrap_or_default()) {
             Ok(spec) => spec,
-            Err(error) => return Ok(report.refuse(Refusal::lasting("InvalidSpec", format!("spec: {error}")), None)),
+            Err(error) => {
+                report.refuse(Refusal::lasting("InvalidSpec", format!("spec: {error}")), None);
+                return Ok(());
+            }
         };
         let configuration = match self.configuration(pass, &spec).await? {
             Ok(configuration) => configuration,
-            Err(refusal) => return Ok(report.refuse(refusal, None)),
+            Err(refusal) => {
+                report.refuse(refusal, None);
+                return Ok(());
+            }
         };
         let terms =
             Terms { grants: spec.grants.clone(), limits: spec.limits.clone(), configuration, record: spec.record };
