@@ -91,7 +91,7 @@ async fn one_trace_id_finds_the_log_lines_and_the_spans_of_a_pass() {
 
     for text in ["capwasm", "pass", "call", "http", "apply", "infrastructure-machine.provision", "docker-infra"] {
         wait::until(&format!("{text:?} is in the spans"), async || {
-            if collected.has(text.as_bytes()) { Ok(()) } else { Err("not yet") }
+            if collected.has(text.as_bytes()) { Ok(()) } else { Err("not yet".to_owned()) }
         })
         .await;
     }

@@ -200,7 +200,10 @@ fn own(object: &mut Value, owner: &Value, kind: &str) {
 async fn no_step_needs_more_requests_than_upstreams() {
     let test = "openstack_upstream::no_step_needs_more_requests_than_upstreams";
     let Some(source) = std::env::var_os("CAPWASM_CAPO").map(PathBuf::from) else {
-        return skip::skip(test, "it takes ten minutes and upstream's manager, built as tests/openstack_upstream.rs says (CAPWASM_CAPO)");
+        return skip::skip(
+            test,
+            "it takes ten minutes and upstream's manager, built as tests/openstack_upstream.rs says (CAPWASM_CAPO)",
+        );
     };
     let Some(theirs) = upstreams(test, &source).await else { return };
     let ours = ours().await;
