@@ -244,7 +244,7 @@ async fn what_another_version_would_do_otherwise_is_shown_by_object() {
     assert!(nothing.status.success(), "{}", said(&nothing));
     let differs = diff(&other, &[]);
     assert_eq!(differs.status.code(), Some(3), "{}", said(&differs));
-    let text = said(&differs);
+    let text = String::from_utf8(differs.stdout).unwrap();
     for part in [
         "FixtureMachine fixtures/wait  infrastructure-machine.provision",
         "~ result",
