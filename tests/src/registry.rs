@@ -9,9 +9,8 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::folder::Folder;
 use crate::management::free_address;
+use crate::skip::REGISTRY;
 
-/// Debian's program.
-pub const PROGRAM: &str = "docker-registry";
 /// The one user of a registry that asks.
 pub const USER: &str = "robot";
 /// Its password.
@@ -62,7 +61,7 @@ impl Registry {
         let file = own.join("config.yml");
         fs::write(&file, config).expect("the folder is writable");
         let log = fs::File::create(own.join("log")).expect("the folder is writable");
-        let child = Command::new(PROGRAM)
+        let child = Command::new(REGISTRY)
             .arg("serve")
             .arg(&file)
             // Telemetry, which nothing listens to.

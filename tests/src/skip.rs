@@ -54,12 +54,14 @@ pub fn busybox(test: &str) -> bool {
     there
 }
 
+/// Debian's registry.
+pub const REGISTRY: &str = "docker-registry";
+
 /// Whether there is Debian's registry; otherwise `test` is told to be skipped.
 pub fn registry(test: &str) -> bool {
-    let program = crate::registry::PROGRAM;
-    let there = std::process::Command::new(program).arg("--version").output().is_ok();
+    let there = std::process::Command::new(REGISTRY).arg("--version").output().is_ok();
     if !there {
-        skip(test, &format!("{program} cannot be started: install Debian's docker-registry"));
+        skip(test, &format!("{REGISTRY} cannot be started: install Debian's docker-registry"));
     }
     there
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use capwasm_tests::binary;
 use capwasm_tests::folder::Folder;
 use capwasm_tests::guests;
-use capwasm_tests::registry::{self, Registry};
+use capwasm_tests::registry::Registry;
 use capwasm_tests::skip;
 
 /// What somebody types who follows a page, as a script.
@@ -44,7 +44,7 @@ fn the_tutorial_can_be_typed_as_it_stands() {
     const TEST: &str = "the_tutorial_can_be_typed_as_it_stands";
     let page = std::fs::read_to_string(guests::root().join("docs/tutorial.md")).unwrap();
     let folder = Folder::new();
-    let has_registry = Command::new(registry::PROGRAM).arg("--version").output().is_ok();
+    let has_registry = Command::new(capwasm_tests::skip::REGISTRY).arg("--version").output().is_ok();
     let (page, _registry) = if !has_registry {
         skip::skip(TEST, "sections 4 and 5 are left out: docker-registry is not installed");
         (local(&page), None)
