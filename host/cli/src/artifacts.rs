@@ -116,7 +116,7 @@ mod tests {
         let key = capwasm_registry::PrivateKey::generate().unwrap();
         let pem = key.public().unwrap().to_pem();
         let signature = capwasm_registry::sign_blob(b"bytes", &key).unwrap();
-        artifacts.verify_blob(b"bytes", signature.as_bytes(), &[pem.clone()]).unwrap();
+        artifacts.verify_blob(b"bytes", signature.as_bytes(), std::slice::from_ref(&pem)).unwrap();
         assert!(artifacts.verify_blob(b"other", signature.as_bytes(), &[pem]).is_err());
         assert!(artifacts.verify_blob(b"bytes", signature.as_bytes(), &[]).is_err());
     }

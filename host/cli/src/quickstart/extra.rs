@@ -74,7 +74,9 @@ mod tests {
         let kinds = [kind("controller", "A"), kind("template", "T"), kind("control-plane", "P")];
         let provider: Descriptor =
             serde_json::from_value(json!({"name": "p", "version": "1", "contract": "0.1", "kinds": kinds})).unwrap();
-        let of = |version: &str, kind: &str| role(&json!({"apiVersion": version, "kind": kind}), &[provider.clone()]);
+        let of = |version: &str, kind: &str| {
+            role(&json!({"apiVersion": version, "kind": kind}), std::slice::from_ref(&provider))
+        };
         assert_eq!(of("g.example/v1", "A"), Some(Role::Controller));
         assert_eq!(of("g.example/v1", "T"), None);
         assert_eq!(of("h.example/v1", "A"), None);
