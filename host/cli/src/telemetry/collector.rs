@@ -25,8 +25,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Sends spans in batches to `<endpoint>/v1/traces`, drops them while the collector cannot be reached.
 pub fn tracers(endpoint: &str, runtime: &Handle) -> Result<SdkTracerProvider> {
     let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
-    let uri: Uri = url.parse().context("this is not a URL")?;
-    anyhow::ensure!(matches!(uri.scheme_str(), Some("http" | "https")), "a URL begins with http:// or https:// here");
+    let scheme = url.parse::<Uri>().ok().and_then(|uri| uri.scheme().cloned());
+    anyhow::ensure!(
+        scheme.is_some_and(|scheme| ["http", "https"].contains(&scheme.as_str())),
+        "it has to be a URL that begins with http:// or https://"
+    );
     let tls = rustls::ClientConfig::builder().with_native_roots().context("the system's CAs cannot be read")?;
     let connector = hyper_rustls::HttpsConnectorBuilder::new()
         .with_tls_config(tls.with_no_client_auth())
