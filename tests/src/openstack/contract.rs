@@ -165,18 +165,11 @@ pub fn record(answers: &Answers) {
 
 /// Where the fake differs from the recorded services on purpose: step, difference, reason. The fake's test prints them, and fails as
 /// soon as one is not there any more.
-pub const KNOWN: [(&str, &str, &str); 2] = [
-    (
-        "providers",
-        r#"/body/providers: should not be there, is {"description":"simulated OVN","name":"ovn"}"#,
-        "the recorded Octavia has no OVN, whose limits the fake is to show",
-    ),
-    (
-        "zones",
-        r#"/body/availabilityZoneInfo: is missing, should be {"hosts":null,"zoneName":"az-fail","zoneState":{"available":true}}"#,
-        "builds fail there, and no simulated cluster is to take it for a failure domain",
-    ),
-];
+pub const KNOWN: [(&str, &str, &str); 1] = [(
+    "zones",
+    r#"/body/availabilityZoneInfo: is missing, should be {"hosts":null,"zoneName":"az-fail","zoneState":{"available":true}}"#,
+    "builds fail there, and no simulated cluster is to take it for a failure domain",
+)];
 
 /// What came of holding answers against those that are recorded.
 #[derive(Debug, Default)]

@@ -10,8 +10,11 @@ use crate::openstack::answer::Answer;
 use crate::openstack::table::text;
 
 /// Providers with their descriptions.
-pub(super) const PROVIDERS: [(&str, &str); 3] =
-    [("amphora", "amphorae that are nowhere"), ("octavia", "the same as amphora"), ("ovn", "simulated OVN")];
+pub(super) const PROVIDERS: [(&str, &str); 3] = [
+    ("ovn", "a northbound data base that nobody reads"),
+    ("amphora", "amphorae that are nowhere"),
+    ("octavia", "the same as amphora"),
+];
 
 /// What belongs to load balancing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
