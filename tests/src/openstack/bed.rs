@@ -62,6 +62,11 @@ impl Bed {
         bed
     }
 
+    /// Whether it is on real services.
+    pub fn is_real(&self) -> bool {
+        self.fake.is_none()
+    }
+
     /// `spec` of an OpenStackCluster whose endpoint is reached where servers become nodes.
     pub fn cluster_spec(&self) -> Value {
         let mut spec = manifests::cluster_spec();

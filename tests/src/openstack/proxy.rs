@@ -140,11 +140,16 @@ struct Cutting {
     writes: BTreeMap<String, usize>,
     /// Nothing passes any more.
     is_closed: bool,
+    /// Reads are no last calls.
+    writes_only: bool,
 }
 
 impl Cutting {
     /// Whether this one is a last one.
     fn ends_with(&mut self, call: &Call) -> bool {
+        if self.writes_only && !call.is_write() {
+            return false;
+        }
         let writes = self.writes.get(&call.service).filter(|_| !call.is_timeless()).copied().unwrap_or_default();
         let is_new = self.seen.insert((writes, call.signature()));
         self.is_closed |= is_new;
@@ -264,7 +269,16 @@ impl Proxy {
     /// Cuts everything off after each call, whose answer is lost, until [`Proxy::reopen`]: after each write, and after each read
     /// that was not the last one before since the last write to its service.
     pub fn cut_after_every_call(&self) {
-        self.state().cutting = Some(Cutting::default());
+        self.cut_after(false);
+    }
+
+    /// The same, but for reads.
+    pub fn cut_after_every_write(&self) {
+        self.cut_after(true);
+    }
+
+    fn cut_after(&self, writes_only: bool) {
+        self.state().cutting = Some(Cutting { writes_only, ..Cutting::default() });
         self.shared.cut.send_replace(false);
     }
 
