@@ -231,7 +231,7 @@ async fn the_real_api_server_converts_and_admits_through_the_hosts_webhook() {
             "grants": {"endpoints": {"engine": {"unix": "/nowhere.sock"}}}}});
     let providers = objects.api("WasmProvider");
     providers.create(&PostParams::default(), &object(wasm_provider)).await.unwrap();
-    objects.until("WasmProvider", "fixture", "it serves", |object| is_ready(object)).await;
+    objects.until("WasmProvider", "fixture", "it serves", is_ready).await;
     let (pools, old_pools) = (objects.api("FixturePool"), objects.api_of(&format!("{GROUP}/v1beta1"), "FixturePool"));
     let configurations = cluster_scoped(&client, "admissionregistration.k8s.io", "ValidatingWebhookConfiguration");
     wait::until("the API server asks about the kind", async || {
@@ -300,7 +300,7 @@ async fn the_real_api_server_converts_and_admits_through_the_hosts_webhook() {
     let bundle = trusted().await;
     host.restart();
     assert_eq!(trusted().await, bundle);
-    objects.until("WasmProvider", "fixture", "it serves", |object| is_ready(object)).await;
+    objects.until("WasmProvider", "fixture", "it serves", is_ready).await;
     providers.delete("fixture", &Default::default()).await.unwrap();
     wait::until("nobody is asked any more", async || {
         let live = configurations.get("capwasm").await.unwrap();

@@ -37,7 +37,8 @@ async fn the_published_schema_has_the_fields_of_the_descriptor() {
     let provider = runtime.load(&guest(), Limits::default()).await.unwrap();
     let mut descriptor = provider.descriptor().clone();
     // Left out where there is nothing to watch.
-    descriptor.wants.workload_watches = descriptor.wants.reads.clone();
+    descriptor.wants.workload_watches =
+        serde_json::from_value(serde_json::json!([{"group": "", "kind": "ConfigMap"}])).unwrap();
     let document = serde_json::to_value(&descriptor).unwrap();
     let schema = std::fs::read_to_string(crate::guests::root().join("wit/descriptor.schema.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();

@@ -217,8 +217,7 @@ async fn a_redacted_recording_has_no_secret_says_so_and_still_replays_where_it_c
         let mut call = Call { recorder: Some(kept.clone()), ..bench.call(spec, grants(address)) };
         call.facts.configuration = configuration.clone();
         bench.provider.call(call).await.unwrap();
-        let recording = kept.calls.lock().remove(0);
-        recording
+        kept.calls.lock().remove(0)
     };
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
         "stringData": {"a": "plain-secret-text"}, "data": {"b": "ZW5jb2RlZC1zZWNyZXQ="}});
