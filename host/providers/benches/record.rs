@@ -51,8 +51,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let memory = Recordings::new(None, RecordingMetrics::default())?;
     let ways: [(&str, Option<Arc<dyn Recorder>>); 3] = [
         ("not recorded", None),
-        ("recorded into memory", Some(memory.recorder("fixture", false))),
-        ("recorded into files", Some(files.recorder("fixture", false))),
+        ("recorded into memory", memory.recorder("fixture", false, true)),
+        ("recorded into files", files.recorder("fixture", false, false)),
     ];
 
     // 10 kB in; either 3 kB of status out, or a read of 3 kB that is on the tape and in the status.

@@ -118,6 +118,8 @@ struct Terms {
     /// JSON text.
     configuration: String,
     record: bool,
+    /// Whether the next component is rehearsed on its calls.
+    rehearsed: bool,
 }
 
 /// Why a component does not serve.
@@ -187,8 +189,13 @@ impl Loader {
                 return Ok(());
             }
         };
-        let terms =
-            Terms { grants: spec.grants.clone(), limits: spec.limits.clone(), configuration, record: spec.record };
+        let terms = Terms {
+            grants: spec.grants.clone(),
+            limits: spec.limits.clone(),
+            configuration,
+            record: spec.record,
+            rehearsed: spec.update.policy == UpdatePolicy::RehearseFirst,
+        };
         let pinned = spec.update.pin.clone();
         let looked = match &pinned {
             Some(digest) => Ok(Wanted { digest: digest.clone(), artifact: None, bytes: None, again: None }),

@@ -18,36 +18,20 @@ use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use tokio::sync::broadcast;
 
 pub use self::files::{FolderError, RecordingFolder};
 use self::ring::Ring;
 use self::writer::Writer;
-
-/// Live calls that a listener may be behind before it misses some.
-const LISTENER: usize = 64;
 
 /// The recordings of one host. Clones are the same.
 #[derive(Clone)]
 pub struct Recordings(Arc<Shared>);
 
 struct Shared {
-    kept: Mutex<HashMap<String, Kept>>,
+    kept: Mutex<HashMap<String, Ring>>,
     writer: Option<Writer>,
     all: bool,
     count: RecordingMetrics,
-}
-
-/// What is kept of one provider.
-struct Kept {
-    ring: Ring,
-    live: broadcast::Sender<Arc<Recording>>,
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        Kept { ring: Ring::default(), live: broadcast::Sender::new(LISTENER) }
-    }
 }
 
 /// Where files go, and whose.
@@ -102,7 +86,7 @@ impl RecordingMetrics {
 }
 
 impl Recordings {
-    /// Keeps the last calls of each provider, and writes files as `files` says; without it, none.
+    /// Keeps the last calls of the providers that are recorded, and writes files as `files` says; without it, none.
     ///
     /// # Errors
     /// When the writing thread cannot be started.
@@ -112,20 +96,17 @@ impl Recordings {
         Ok(Recordings(Arc::new(Shared { kept: Mutex::default(), writer, all, count })))
     }
 
-    /// The recorder of a provider's calls. `wanted` is whether it asks for files.
-    pub fn recorder(&self, provider: &str, wanted: bool) -> Arc<dyn Recorder> {
-        let files = self.0.writer.is_some() && (self.0.all || wanted);
-        Arc::new(OfProvider { recordings: self.clone(), provider: provider.to_owned(), files })
+    /// The recorder of a provider's calls, if there is a use for them: `files` is whether it asks for files, `rehearsals` whether
+    /// its next component is rehearsed. Otherwise nothing is kept: a recording has what the provider saw of Secrets.
+    pub fn recorder(&self, provider: &str, files: bool, rehearsals: bool) -> Option<Arc<dyn Recorder>> {
+        let files = self.0.writer.is_some() && (self.0.all || files);
+        let recorder = OfProvider { recordings: self.clone(), provider: provider.to_owned(), files };
+        (files || rehearsals).then(|| Arc::new(recorder) as Arc<dyn Recorder>)
     }
 
     /// The last calls of a provider, the oldest first.
     pub fn recent(&self, provider: &str) -> Vec<Arc<Recording>> {
-        self.0.kept.lock().get(provider).map(|kept| kept.ring.all()).unwrap_or_default()
-    }
-
-    /// The calls of a provider from now on, as they end.
-    pub fn live(&self, provider: &str) -> broadcast::Receiver<Arc<Recording>> {
-        self.0.kept.lock().entry(provider.to_owned()).or_default().live.subscribe()
+        self.0.kept.lock().get(provider).map(Ring::all).unwrap_or_default()
     }
 
     /// Forgets the calls of a provider that is gone.
@@ -153,13 +134,11 @@ impl Recorder for OfProvider {
         let shared = &self.recordings.0;
         {
             let mut kept = shared.kept.lock();
-            let kept = match kept.get_mut(&self.provider) {
-                Some(kept) => kept,
+            let ring = match kept.get_mut(&self.provider) {
+                Some(ring) => ring,
                 None => kept.entry(self.provider.clone()).or_default(),
             };
-            kept.ring.push(recording.clone(), bytes);
-            // Nobody may listen.
-            let _ = kept.live.send(recording.clone());
+            ring.push(recording.clone(), bytes);
         }
         if let Some(writer) = shared.writer.as_ref().filter(|_| self.files)
             && !writer.offer(recording, bytes)

@@ -207,7 +207,11 @@ impl Loader {
             http,
             metrics: self.parts.calls.clone(),
             configuration: terms.configuration.clone(),
-            recorder: self.parts.recordings.as_ref().map(|recordings| recordings.recorder(name, terms.record)),
+            recorder: self
+                .parts
+                .recordings
+                .as_ref()
+                .and_then(|recordings| recordings.recorder(name, terms.record, terms.rehearsed)),
             health,
             interests: self.parts.interests.clone(),
         });

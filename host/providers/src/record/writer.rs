@@ -112,7 +112,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("recordings");
         let recordings = recordings(&folder, false);
-        let (recorder, quiet) = (recordings.recorder("p", true), recordings.recorder("q", false));
+        let recorder = recordings.recorder("p", true, false).unwrap();
+        let quiet = recordings.recorder("q", false, true).unwrap();
+        assert!(recordings.recorder("r", false, false).is_none(), "nobody has a use for its calls");
         for id in ["a", "b"] {
             recorder.take(recording(id));
             quiet.take(recording(id));
@@ -129,7 +131,7 @@ mod tests {
     async fn a_full_queue_drops_and_counts() {
         let root = tempfile::tempdir().unwrap();
         let recordings = recordings(&root.path().join("recordings"), true);
-        let recorder = recordings.recorder("p", false);
+        let recorder = recordings.recorder("p", false, false).unwrap();
         let mut large = recording("large");
         large.facts.configuration = "x".repeat(QUEUE_BYTES);
         recorder.take(large);
@@ -146,10 +148,9 @@ mod tests {
         let file = root.path().join("a-file");
         std::fs::write(&file, "").unwrap();
         let recordings = recordings(&file, true);
-        let mut live = recordings.live("p");
-        recordings.recorder("p", false).take(recording("a"));
+        recordings.recorder("p", false, false).unwrap().take(recording("a"));
         recordings.close().await;
         assert_eq!(counted(&recordings, Became::Failed), 1);
-        assert_eq!(live.recv().await.unwrap().facts.id, "a");
+        assert_eq!(recordings.recent("p").len(), 1);
     }
 }
