@@ -16,6 +16,10 @@ use wasmtime::Engine;
 pub use self::child::{ChildProcess, CompileLimits, serve};
 use crate::engine;
 use crate::load::hex;
+use crate::untrusted;
+
+/// Bytes of what is wrong with a component.
+const MESSAGE_BYTES: usize = 2 << 10;
 
 /// Why a component was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +59,9 @@ impl Compiler for InProcess {
 fn compile(component: &[u8]) -> Result<Vec<u8>, CompileError> {
     // An engine of its own, to be dropped: bytecodealliance/wasmtime#14314.
     let engine = engine::compiler().map_err(|error| CompileError::Failed(format!("{error:#}")))?;
-    engine.precompile_component(component).map_err(|error| CompileError::Invalid(format!("{error:#}")))
+    // It may repeat names of the component.
+    let invalid = |error| CompileError::Invalid(untrusted::shortened(&format!("{error:#}"), MESSAGE_BYTES));
+    engine.precompile_component(component).map_err(invalid)
 }
 
 /// Names what an engine's native code fits: wasmtime's version, its settings, the processor. Hex, the same in every process.

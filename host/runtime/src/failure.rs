@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use wasmtime::WasmBacktrace;
 
+use crate::untrusted;
+
 /// A call that gave no reply; what it collected is lost.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("provider {provider} (sha256:{digest}), {function}: {failure}")]
@@ -173,6 +175,10 @@ pub(crate) enum Stop {
 
 /// Frames that a text shows: enough to see the way there, short enough for an event.
 const FRAMES: usize = 16;
+/// Bytes of a function's name in a text.
+const NAME_BYTES: usize = 200;
+/// Bytes of a trap's own text.
+const MESSAGE_BYTES: usize = 1 << 10;
 
 /// wasmtime gives this cause no type of its own that could be asked for; a test holds the text in place.
 const FUEL_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
@@ -189,7 +195,7 @@ pub(crate) fn classify(error: &wasmtime::Error, limits: &crate::Limits, stderr: 
         // A replay looks at its tape before it looks at this.
         Some(Stop::Diverged) | None => {}
     }
-    let message = error.root_cause().to_string();
+    let message = untrusted::shortened(&error.root_cause().to_string(), MESSAGE_BYTES);
     if message.contains(FUEL_EXHAUSTED) {
         return Failure::Result { limit: limits.result_bytes };
     }
@@ -207,7 +213,7 @@ fn frame_names(text: &str) -> Vec<String> {
             let (index, rest) = line.trim_start().split_once(": ")?;
             index.parse::<u32>().ok()?;
             let name = rest.split_once(" - ").map_or(rest, |(_, name)| name);
-            Some(without_hashes(name.trim()))
+            Some(untrusted::shortened(&without_hashes(name.trim()), NAME_BYTES))
         })
         .take(FRAMES)
         .collect()

@@ -28,7 +28,7 @@
 //! ```
 //!
 //! What holds for every call:
-//! - A fresh instance, dropped afterwards; its own task, so that a panic in host code fails this call alone.
+//! - A fresh instance, dropped afterwards; a panic in host code fails this call alone.
 //! - Limits on memory, CPU time, wall time, results and log lines; see [`Limits`]. A limit that is passed fails the call.
 //! - Every capability answers `denied` unless [`Grants`] cover the call, before any trait is asked.
 //! - WASI 0.2 is linked with nothing behind it: no files, sockets, environment. Its clocks and random numbers follow
@@ -54,6 +54,7 @@ pub mod record;
 mod refused;
 mod runtime;
 mod state;
+mod untrusted;
 mod wasi;
 
 pub use answer::{

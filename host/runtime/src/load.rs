@@ -22,11 +22,17 @@ use crate::limits::Limits;
 use crate::provider::{Exports, Guest, Provider};
 use crate::runtime::Shared;
 use crate::state::State;
+use crate::untrusted;
 
 /// Contract versions that this host speaks.
 pub const SUPPORTED_CONTRACTS: &[&str] = &["0.1"];
 
 const PACKAGE: &str = "capwasm:provider/";
+
+/// Of what is told of a component: bytes of a name of its own, bytes of one problem, problems of its descriptor.
+const NAME_BYTES: usize = 200;
+const PROBLEM_BYTES: usize = 2 << 10;
+const PROBLEMS: usize = 8;
 
 /// Why a component is no provider.
 #[derive(Debug, thiserror::Error)]
@@ -170,14 +176,13 @@ fn describe_call(seed: u64) -> Call {
 }
 
 fn read_descriptor(text: &str, exports: &Exports) -> Result<Descriptor, LoadError> {
-    let descriptor: Descriptor =
-        serde_json::from_str(text).map_err(|error| LoadError::Descriptor { problems: vec![error.to_string()] })?;
+    let descriptor: Descriptor = serde_json::from_str(text).map_err(|error| described(vec![error.to_string()]))?;
     // First, because the rest may mean something else in another version.
     if !SUPPORTED_CONTRACTS.contains(&descriptor.contract.as_str()) {
-        return Err(LoadError::Version { found: descriptor.contract });
+        return Err(LoadError::Version { found: untrusted::shortened(&descriptor.contract, NAME_BYTES) });
     }
     let problems = check::problems(&descriptor, &exports.roles(), exports.pure());
-    if problems.is_empty() { Ok(descriptor) } else { Err(LoadError::Descriptor { problems }) }
+    if problems.is_empty() { Ok(descriptor) } else { Err(described(problems)) }
 }
 
 fn check_size_and_kind(bytes: &[u8], limit: usize) -> Result<(), LoadError> {
@@ -258,7 +263,7 @@ const INTERFACES: [&str; 10] =
 fn check_imports(component: &Component, engine: &Engine) -> Result<Vec<String>, LoadError> {
     let imports: Vec<String> = component.component_type().imports(engine).map(|(name, _)| name.to_owned()).collect();
     match imports.iter().find_map(|name| import_problem(name).map(|hint| (name, hint))) {
-        Some((name, hint)) => Err(LoadError::UnknownImport { name: name.clone(), hint }),
+        Some((name, hint)) => Err(LoadError::UnknownImport { name: untrusted::shortened(name, NAME_BYTES), hint }),
         None => Ok(imports),
     }
 }
@@ -285,7 +290,18 @@ fn import_problem(name: &str) -> Option<String> {
 }
 
 fn contract(error: wasmtime::Error) -> LoadError {
-    LoadError::Contract { problem: format!("{error:#}") }
+    LoadError::Contract { problem: untrusted::shortened(&format!("{error:#}"), PROBLEM_BYTES) }
+}
+
+/// Problems as people read them: each in one line, and no more of them than a condition holds.
+fn described(problems: Vec<String>) -> LoadError {
+    let all = problems.len();
+    let mut shown: Vec<String> =
+        problems.iter().take(PROBLEMS).map(|problem| untrusted::shortened(problem, PROBLEM_BYTES / 4)).collect();
+    if all > shown.len() {
+        shown.push(format!("and {} more", all - shown.len()));
+    }
+    LoadError::Descriptor { problems: shown }
 }
 
 /// Finds the roles. A role that is exported but has other functions or types is an error, not an absent role.

@@ -7,6 +7,7 @@ use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::log::{self, Level};
+use crate::untrusted;
 
 /// Bytes of one line; the rest is cut off.
 const LINE_BYTES: usize = 4 << 10;
@@ -62,7 +63,7 @@ impl GuestLog {
 
     fn finish(&self, lines: &mut Lines, stream: Stream, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
-        let text = printable(text.trim_end());
+        let text = untrusted::line(text.trim_end(), LINE_BYTES);
         if text.is_empty() {
             return;
         }
@@ -115,11 +116,6 @@ impl Drop for GuestLog {
     }
 }
 
-/// Control characters would let a guest forge lines and drive the reader's terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 fn keep_tail(tail: &mut String, line: &str) {
     if !tail.is_empty() {
         tail.push_str(" | ");
@@ -129,13 +125,6 @@ fn keep_tail(tail: &mut String, line: &str) {
         let cut = tail.len() - TAIL_BYTES;
         let cut = (cut..tail.len()).find(|at| tail.is_char_boundary(*at)).unwrap_or(tail.len());
         tail.drain(..cut);
-    }
-}
-
-fn shorten(text: &mut String) {
-    if text.len() > LINE_BYTES {
-        let cut = (0..=LINE_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(cut);
     }
 }
 
@@ -156,13 +145,19 @@ pub(crate) fn add_to_linker<T: 'static>(linker: &mut Linker<T>, view: fn(&mut T)
 
 impl log::Host for LogView<'_> {
     fn write(&mut self, level: Level, message: String, fields: Vec<(String, String)>) -> Result<()> {
-        let mut text = printable(&message);
-        for (key, value) in &fields {
-            // Writing to a String cannot fail.
-            let _ = write!(text, " {}={:?}", printable(key), value);
-        }
-        shorten(&mut text);
         let mut lines = self.log.lines.lock();
+        if lines.left == 0 {
+            return Ok(());
+        }
+        let mut text = untrusted::line(&message, LINE_BYTES);
+        for (key, value) in &fields {
+            if text.len() > LINE_BYTES {
+                break;
+            }
+            // Writing to a String cannot fail.
+            let _ = write!(text, " {}={:?}", untrusted::line(key, LINE_BYTES), untrusted::cut(value, LINE_BYTES));
+        }
+        text.truncate(untrusted::cut(&text, LINE_BYTES).len());
         self.log.line(&mut lines, level, &text);
         Ok(())
     }
