@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use endpoint::{ClientCertificate, NamedEndpoint, Rule};
 pub(crate) use endpoint::{EndpointRefusal, Target};
 pub use origin::Origin;
-pub(crate) use origin::special_address;
+pub(crate) use origin::{ends_in_number, special_address};
 
 /// Everything that a provider may do. The default grants nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -119,12 +119,17 @@ const NEVER_BY_WILDCARD: [&str; 8] = [
     "rbac.authorization.k8s.io",
 ];
 
+/// Whether a group is one of those; no provider brings a kind in them.
+pub(crate) fn is_guarded(group: &str) -> bool {
+    NEVER_BY_WILDCARD.contains(&group)
+}
+
 /// Kinds of the core group that no wildcard covers. Secrets have their own capability.
 const NEVER_BY_WILDCARD_CORE: [&str; 2] = ["Secret", "ServiceAccount"];
 
 /// Whether patterns cover a kind.
 pub(crate) fn covers(patterns: &[KindPattern], group: &str, kind: &str) -> bool {
-    let guarded = NEVER_BY_WILDCARD.contains(&group) || (group.is_empty() && NEVER_BY_WILDCARD_CORE.contains(&kind));
+    let guarded = is_guarded(group) || (group.is_empty() && NEVER_BY_WILDCARD_CORE.contains(&kind));
     // A guest that asks for kind `*` must not match a pattern that spells `*`.
     kind != "*" && patterns.iter().any(|pattern| pattern.matches(group, kind) && !(guarded && pattern.kind == "*"))
 }

@@ -5,7 +5,9 @@
 //! in the connector, for every connection.
 
 mod connector;
+mod network;
 mod recent;
+mod request;
 mod tls;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,7 +15,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header, uri};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, uri};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -24,7 +26,9 @@ use serde::{Deserialize, Serialize};
 use tracing::Instrument;
 
 use self::connector::{ConnectError, Connector, Route};
+pub use self::network::Network;
 use self::recent::{Key, Recent};
+use self::request::{bare_host, endpoint_name};
 pub(crate) use self::tls::Trust;
 
 use crate::grants::{EndpointRefusal, GrantError, Grants, NamedEndpoint, Origin, Target};
@@ -41,6 +45,7 @@ pub struct HttpClient {
     pools: Mutex<VecDeque<(Trust, Pool)>>,
     /// Of this generation alone: what it was granted, it was granted when these were got.
     recent: Recent,
+    network: Arc<dyn Network>,
     insecure_tls: bool,
     response_bytes: u64,
     timeout: Duration,
@@ -91,12 +96,19 @@ const HEADER_BYTES: usize = 64 << 10;
 impl HttpClient {
     /// A client for these grants. Sizes and times follow from the provider's limits.
     pub fn new(grants: &Grants, limits: &Limits) -> Result<Self, GrantError> {
-        let endpoint = |(name, granted): (&String, &NamedEndpoint)| Ok((name.clone(), Endpoint::new(name, granted)?));
+        Self::over(grants, limits, Arc::new(network::System::default()))
+    }
+
+    /// As [`HttpClient::new`], over another network than the system's.
+    pub fn over(grants: &Grants, limits: &Limits, network: Arc<dyn Network>) -> Result<Self, GrantError> {
+        let endpoint =
+            |(name, granted): (&String, &NamedEndpoint)| Ok((name.clone(), Endpoint::new(name, granted, &network)?));
         Ok(HttpClient {
             endpoints: grants.endpoints.iter().map(endpoint).collect::<Result<_, GrantError>>()?,
             origins: Arc::new(grants.origins.clone()),
             pools: Mutex::default(),
             recent: Recent::default(),
+            network,
             insecure_tls: grants.insecure_tls,
             response_bytes: limits.response_bytes,
             timeout: limits.wall_time(),
@@ -110,6 +122,7 @@ impl HttpClient {
             origins: Arc::default(),
             pools: Mutex::default(),
             recent: Recent::default(),
+            network: Arc::new(network::System::default()),
             insecure_tls: false,
             response_bytes: 0,
             timeout: Duration::ZERO,
@@ -163,16 +176,13 @@ impl HttpClient {
 
     /// One request, one response.
     pub(crate) async fn send(&self, request: HttpRequest, trust: &Trust) -> Result<HttpResponse, Refused> {
-        let uri: Uri = request.url.parse().map_err(|error| bad_request(format!("url {:?}: {error}", request.url)))?;
-        let method: Method = request.method.parse().map_err(|_| bad_request(format!("method {:?}", request.method)))?;
-        if method == Method::CONNECT {
-            return Err(bad_request("CONNECT is not possible".to_owned()));
-        }
-        let mut headers = guest_headers(&request.headers)?;
+        let uri = request::url(&request.url)?;
+        let method = request::method(&request.method)?;
+        let mut headers = request::headers(&request.headers)?;
         let (pool, uri, timeout) = match endpoint_name(&uri) {
             Some(name) => {
                 let endpoint = self.endpoints.get(name).ok_or_else(|| endpoint_not_granted(name))?;
-                endpoint.check(name, &method, &uri)?;
+                endpoint.check(name, &method, &uri, &headers)?;
                 headers.extend(endpoint.headers.clone());
                 (endpoint.pool.clone(), endpoint.uri(&uri)?, endpoint.granted.timeout())
             }
@@ -204,15 +214,9 @@ impl HttpClient {
 
     /// The pool for an origin, after the grant was checked.
     fn origin_pool(&self, uri: &Uri, trust: &Trust) -> Result<Pool, Refused> {
-        let (tls, default_port) = match uri.scheme_str() {
-            Some("https") => (true, 443),
-            Some("http") => (false, 80),
-            _ => return Err(bad_request(format!("{uri}: expected http or https"))),
-        };
-        let authority = uri.authority().ok_or_else(|| bad_request(format!("{uri}: no host")))?;
-        if authority.as_str().contains('@') {
-            return Err(bad_request("credentials in a URL are not possible; send a header".to_owned()));
-        }
+        let tls = uri.scheme_str() == Some("https");
+        let default_port = if tls { 443 } else { 80 };
+        let authority = uri.authority().ok_or_else(|| request::bad(format!("{uri}: no host")))?;
         let host = bare_host(authority.host()).to_ascii_lowercase();
         let port = authority.port_u16().unwrap_or(default_port);
         if !self.origins.iter().any(|origin| origin.matches(tls, &host, port)) {
@@ -228,7 +232,8 @@ impl HttpClient {
             if pools.len() >= POOLS {
                 pools.pop_front();
             }
-            let connector = Connector::new(Route::Origins(self.origins.clone()), tls::Wanted::guest(trust.clone()));
+            let wanted = tls::Wanted::guest(trust.clone());
+            let connector = Connector::new(Route::Origins(self.origins.clone()), wanted, self.network.clone());
             (trust.clone(), new_pool(connector))
         });
         let pool = entry.1.clone();
@@ -241,7 +246,7 @@ impl HttpClient {
         let (parts, mut incoming) = response.into_parts();
         let size: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
         if size > HEADER_BYTES {
-            return Err(Refused::new(Refusal::Limit, "HeadersTooLarge", "the response's headers are too large"));
+            return Err(headers_too_large());
         }
         let mut body = BytesMut::new();
         while let Some(frame) = incoming.frame().await {
@@ -272,7 +277,7 @@ impl HttpClient {
 }
 
 impl Endpoint {
-    fn new(name: &str, granted: &NamedEndpoint) -> Result<Self, GrantError> {
+    fn new(name: &str, granted: &NamedEndpoint, network: &Arc<dyn Network>) -> Result<Self, GrantError> {
         let wrong = |problem: String| GrantError::Endpoint { name: name.to_owned(), problem };
         let target = granted.target(name)?;
         let mut headers = HeaderMap::new();
@@ -288,13 +293,22 @@ impl Endpoint {
             Target::Unix(path) => Route::Unix(path.clone()),
             Target::Url(_) => Route::Granted,
         };
-        Ok(Endpoint { granted: granted.clone(), target, headers, pool: new_pool(Connector::new(route, wanted)) })
+        let pool = new_pool(Connector::new(route, wanted, network.clone()));
+        Ok(Endpoint { granted: granted.clone(), target, headers, pool })
     }
 
-    fn check(&self, name: &str, method: &Method, uri: &Uri) -> Result<(), Refused> {
-        self.granted.allows(method.as_str(), uri.path()).map_err(|refusal: EndpointRefusal| {
-            Refused::denied(format!("endpoint {name}: {method} {}: {refusal}", uri.path()))
-        })
+    fn check(&self, name: &str, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+        let denied =
+            |refusal: EndpointRefusal| Refused::denied(format!("endpoint {name}: {method} {}: {refusal}", uri.path()));
+        self.granted.allows(method.as_str(), uri.path()).map_err(denied)?;
+        if self.granted.has_rules() {
+            request::no_overrides(headers)?;
+        }
+        // A path that leaves the prefix would take the host's credentials to what was not granted.
+        match &self.target {
+            Target::Url(base) if base.path() != "/" => NamedEndpoint::unambiguous(uri.path()).map_err(denied),
+            _ => Ok(()),
+        }
     }
 
     /// What is asked of the server. A unix socket is asked under the endpoint's own name.
@@ -304,8 +318,8 @@ impl Endpoint {
         let path = format!("{}{}{query}", base.path().trim_end_matches('/'), asked.path());
         let mut parts = base.clone().into_parts();
         parts.path_and_query =
-            Some(path.parse().map_err(|error: uri::InvalidUri| bad_request(format!("{path}: {error}")))?);
-        Uri::from_parts(parts).map_err(|error| bad_request(format!("{path}: {error}")))
+            Some(path.parse().map_err(|error: uri::InvalidUri| request::bad(format!("{path}: {error}")))?);
+        Uri::from_parts(parts).map_err(|error| request::bad(format!("{path}: {error}")))
     }
 }
 
@@ -319,47 +333,12 @@ fn new_pool(connector: Connector) -> Pool {
         .build(connector)
 }
 
-/// `docker` of `http://docker.endpoint/`.
-fn endpoint_name(uri: &Uri) -> Option<&str> {
-    let name = uri.host()?.strip_suffix(".endpoint")?;
-    (uri.scheme() == Some(&uri::Scheme::HTTP) && uri.port().is_none()).then_some(name)
-}
-
-fn bare_host(host: &str) -> &str {
-    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
-}
-
-/// Headers that describe the connection or the message's frame, or name the host.
-const NOT_THE_GUESTS: [HeaderName; 9] = [
-    header::CONNECTION,
-    header::HOST,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRAILER,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("keep-alive"),
-];
-
-fn guest_headers(headers: &[(String, String)]) -> Result<HeaderMap, Refused> {
-    let mut map = HeaderMap::with_capacity(headers.len());
-    for (name, value) in headers {
-        let name: HeaderName = name.parse().map_err(|_| bad_request(format!("header {name:?}")))?;
-        let value: HeaderValue = value.parse().map_err(|_| bad_request(format!("the value of header {name}")))?;
-        if NOT_THE_GUESTS.contains(&name) {
-            return Err(bad_request(format!("header {name} is set by the host")));
-        }
-        // Its value follows from the body.
-        if name != header::CONTENT_LENGTH {
-            map.append(name, value);
-        }
-    }
-    Ok(map)
-}
-
-fn bad_request(message: String) -> Refused {
-    Refused::invalid("BadRequest", format!("unable to make the request: {message}"))
+fn headers_too_large() -> Refused {
+    Refused::new(
+        Refusal::Limit,
+        "HeadersTooLarge",
+        "the response's headers are too large, or say a length that cannot be",
+    )
 }
 
 fn endpoint_not_granted(name: &str) -> Refused {
@@ -372,6 +351,9 @@ fn unreachable_or_denied(error: &hyper_util::client::legacy::Error) -> Refused {
     while let Some(error) = cause {
         if let Some(ConnectError::Address(message)) = error.downcast_ref() {
             return Refused::denied(message.clone());
+        }
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse_too_large) {
+            return headers_too_large();
         }
         cause = error.source();
     }
@@ -396,34 +378,6 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-
-    #[test]
-    fn only_a_plain_url_of_the_endpoint_domain_names_an_endpoint() {
-        let rows = [
-            ("http://docker.endpoint/x", Some("docker")),
-            ("http://docker.endpoint", Some("docker")),
-            ("https://docker.endpoint/x", None),
-            ("http://docker.endpoint:80/x", None),
-            ("http://docker.endpoint.example.org/x", None),
-            ("http://endpoint/x", None),
-            ("/x", None),
-        ];
-        for (url, expected) in rows {
-            assert_eq!(endpoint_name(&url.parse().unwrap()), expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn a_guest_cannot_set_headers_that_frame_the_message_or_name_the_host() {
-        let with = |name: &str| guest_headers(&[(name.to_owned(), "x".to_owned())]);
-        for name in ["Host", "connection", "Transfer-Encoding", "upgrade", "keep-alive", "te", "proxy-authorization"] {
-            assert_eq!(with(name).unwrap_err().refusal, Refusal::Invalid, "{name}");
-        }
-        assert_eq!(with("x-auth-token").unwrap().len(), 1);
-        assert!(with("content-length").unwrap().is_empty());
-        assert!(with("bad name").is_err());
-        assert!(guest_headers(&[("x".to_owned(), "a\r\nhost: b".to_owned())]).is_err());
-    }
 
     #[test]
     fn pools_are_shared_by_trust_and_bounded() {

@@ -64,7 +64,7 @@ pub use call::{Call, Capabilities, Etcd, EtcdMember, Facts, Function, Lookup, Se
 pub use compile::{ChildProcess, CompileError, CompileLimits, Compiler, InProcess, serve as serve_compilation};
 pub use failure::{CallError, Failure};
 pub use grants::{ClientCertificate, GrantError, Grants, NamedEndpoint, Origin, Rule};
-pub use http::{HttpClient, HttpRequest, HttpResponse};
+pub use http::{HttpClient, HttpRequest, HttpResponse, Network};
 pub use limits::Limits;
 pub use load::{LoadError, SUPPORTED_CONTRACTS, digest};
 pub use outcome::{Condition, Event, ObjectRef, Operation, Outcome, Place};

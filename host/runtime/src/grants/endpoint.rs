@@ -105,9 +105,19 @@ impl NamedEndpoint {
         }
     }
 
+    /// Whether rules say what may be asked.
+    pub(crate) fn has_rules(&self) -> bool {
+        self.allow != Rule::everything()
+    }
+
+    /// Whether every server reads a path in the same way.
+    pub(crate) fn unambiguous(path: &str) -> Result<(), EndpointRefusal> {
+        segments(path).map(drop)
+    }
+
     /// Whether a request is allowed.
     pub(crate) fn allows(&self, method: &str, path: &str) -> Result<(), EndpointRefusal> {
-        if self.allow == Rule::everything() {
+        if !self.has_rules() {
             return Ok(());
         }
         let segments = segments(path)?;
@@ -151,7 +161,9 @@ pub(crate) enum Target {
 pub(crate) enum EndpointRefusal {
     #[error("no rule of the endpoint allows it")]
     NoRule,
-    #[error("the path has dots, empty segments or encoded slashes, which rules cannot see through")]
+    #[error(
+        "the path has dots, empty segments, semicolons, encoded slashes or control characters, which servers read differently"
+    )]
     Ambiguous,
 }
 
@@ -164,7 +176,8 @@ fn segments(path: &str) -> Result<Vec<String>, EndpointRefusal> {
         let decoded = percent_decode(segment).ok_or(EndpointRefusal::Ambiguous)?;
         let trailing = segment.is_empty() && index + 1 == count;
         let ambiguous = (decoded.is_empty() && !trailing) || decoded == "." || decoded == "..";
-        if ambiguous || decoded.contains(['/', '\\', '\0', '%']) {
+        // Servers that know path parameters take `..;x` for `..`.
+        if ambiguous || decoded.contains(['/', '\\', ';', '%']) || decoded.contains(char::is_control) {
             return Err(EndpointRefusal::Ambiguous);
         }
         segments.push(decoded);
@@ -241,6 +254,23 @@ mod tests {
             ("GET", "/v1.41/images/%252e", Err(EndpointRefusal::Ambiguous)),
             ("GET", "//v1.41/images/a", Err(EndpointRefusal::Ambiguous)),
             ("GET", "/v1.41/images/a%zz", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/..;/containers/json", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/..;a=b/containers/json", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/a%3bb", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/..%5ccontainers", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/..\\containers", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/a%0d%0aHost:%20b", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/a%00", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images//containers", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/./a", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/%c0%ae%c0%ae/a", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "v1.41/images/a", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/a.b/...", Ok(())),
+            ("GET", "/v1.41/images/", Ok(())),
+            ("GET", "/V1.41/IMAGES/a", Err(EndpointRefusal::NoRule)),
+            ("get", "/v1.41/images/a", Ok(())),
+            ("post", "/v1.41/images/a", Err(EndpointRefusal::NoRule)),
+            ("GETX", "/v1.41/images/a", Err(EndpointRefusal::NoRule)),
         ];
         for (method, path, expected) in rows {
             assert_eq!(endpoint.allows(method, path), expected, "{method} {path}");

@@ -93,12 +93,24 @@ fn parse_host(host: &str, prefix: Option<&str>) -> Result<Host, &'static str> {
             && name.split('.').all(|label| !label.is_empty())
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
     };
+    if ends_in_number(&host) {
+        return Err("an address is written as four decimal numbers");
+    }
     match host.strip_prefix("*.") {
         _ if host == "*" => Ok(Host::Any),
         Some(suffix) if name(suffix) => Ok(Host::Suffix(format!(".{suffix}"))),
         None if name(&host) => Ok(Host::Name(host)),
         _ => Err("the host cannot be read"),
     }
+}
+
+/// Whether the last label of a host is a number: resolvers take `2130706433`, `0x7f.1` and `127.1` for addresses, and no
+/// name ends so (WHATWG URL, "ends in a number").
+pub(crate) fn ends_in_number(host: &str) -> bool {
+    let last = host.strip_suffix('.').unwrap_or(host).rsplit('.').next().unwrap_or_default();
+    let hex = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
+    let decimal = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+    decimal || hex.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 impl Origin {
@@ -158,11 +170,12 @@ fn in_range(net: IpAddr, bits: u8, address: IpAddr) -> bool {
     }
 }
 
-/// Metadata services that do not use link-local addresses: Alibaba, Azure's host, then over IPv6 AWS, the credentials of
+/// Metadata services that do not use link-local addresses: Alibaba, Azure's host, Oracle's older one, then over IPv6 AWS, the credentials of
 /// Pods in EKS, Google, Oracle.
-const METADATA: [IpAddr; 6] = [
+const METADATA: [IpAddr; 7] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
@@ -263,6 +276,11 @@ mod tests {
             "http://[::1",
             "https://user@host",
             "https://10.0.0.0/8/x",
+            "http://2130706433",
+            "http://0x7f.1",
+            "http://127.1",
+            "http://256.0.0.1",
+            "http://127.0.0.1.",
         ];
         for text in rows {
             assert!(text.parse::<Origin>().is_err(), "{text}");
@@ -293,6 +311,12 @@ mod tests {
             "fd20:ce::254",
             "fd00:c1::a9fe:a9fe",
             "168.63.129.16",
+            "192.0.0.192",
+            "100.100.100.200",
+            "::ffff:169.254.169.254",
+            "64:ff9b::6464:64c8",
+            "2002:a9fe:a9fe::1",
+            "ff02::1",
         ];
         for address in special {
             assert!(special_address(address.parse().unwrap()), "{address}");

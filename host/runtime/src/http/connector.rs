@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tower::Service;
 
+use super::network::Network;
 use super::tls::Wanted;
 use crate::grants::{Origin, special_address};
 
@@ -35,6 +36,7 @@ pub(super) enum Route {
 pub(super) struct Connector {
     route: Route,
     tls: Arc<Wanted>,
+    network: Arc<dyn Network>,
 }
 
 /// Why there is no connection.
@@ -63,8 +65,8 @@ pub(super) enum ConnectError {
 }
 
 impl Connector {
-    pub(super) fn new(route: Route, tls: Wanted) -> Self {
-        Connector { route, tls: Arc::new(tls) }
+    pub(super) fn new(route: Route, tls: Wanted, network: Arc<dyn Network>) -> Self {
+        Connector { route, tls: Arc::new(tls), network }
     }
 
     async fn open(self, uri: Uri) -> Result<Wire, ConnectError> {
@@ -87,23 +89,27 @@ impl Connector {
     }
 
     async fn tcp(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
-        let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, port))
-            .await
-            .map_err(|source| ConnectError::Resolve { host: host.to_owned(), source })?
-            .collect();
+        let addresses = match host.parse() {
+            Ok(address) => vec![address],
+            Err(_) => {
+                let found = self.network.resolve(host).await;
+                found.map_err(|source| ConnectError::Resolve { host: host.to_owned(), source })?
+            }
+        };
         let (mut last, mut refused) = (None, None);
         for address in addresses {
-            if !self.may_reach(address.ip(), host) {
-                refused = Some(address.ip());
+            if !self.may_reach(address, host) {
+                refused = Some(address);
                 continue;
             }
-            match TcpStream::connect(address).await {
+            let to = SocketAddr::new(address, port);
+            match self.network.connect(to).await {
                 Ok(stream) => {
                     // Requests are whole when they are written; without this the kernel waits for more.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
-                Err(source) => last = Some(ConnectError::Connect { to: address.to_string(), source }),
+                Err(source) => last = Some(ConnectError::Connect { to: to.to_string(), source }),
             }
         }
         Err(match (last, refused) {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use capwasm_api::descriptor::{Descriptor, KindDescriptor, Role, Wants};
 use serde_json::Value;
 
-use crate::grants::Origin;
+use crate::grants::{Origin, is_guarded};
+use crate::untrusted;
 
 /// Which pure functions a component exports.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,7 +19,7 @@ pub(crate) struct Pure {
 pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], pure: Pure) -> Vec<String> {
     let mut problems = Vec::new();
     if !dns_label(&descriptor.name) {
-        problems.push(format!("name {:?} is no DNS label", descriptor.name));
+        problems.push(format!("name {:?} is no DNS label", untrusted::shortened(&descriptor.name, 64)));
     }
     if descriptor.version.is_empty() {
         problems.push("version is empty".to_owned());
@@ -54,7 +55,7 @@ fn kind_problems(kind: &KindDescriptor, exported: &[Role]) -> Vec<String> {
     } else if !exported.contains(&kind.role) {
         problems.push(format!("its role {} is not exported", role_name(kind.role)));
     }
-    if !dns_name(&kind.group) || !kind.group.contains('.') || kind.group == "capwasm.dev" {
+    if !dns_name(&kind.group) || !kind.group.contains('.') || is_guarded(&kind.group) {
         problems.push(format!("group {:?} is no DNS name of the provider's own", kind.group));
     }
     if !kind.kind.starts_with(|c: char| c.is_ascii_uppercase()) || !kind.kind.chars().all(|c| c.is_ascii_alphanumeric())
@@ -68,9 +69,7 @@ fn kind_problems(kind: &KindDescriptor, exported: &[Role]) -> Vec<String> {
     }
     for path in &kind.own {
         // Finalizers and owner references are the host's: a provider must not be able to take those of others away.
-        let ownable = ["metadata.labels", "metadata.annotations"]
-            .iter()
-            .any(|own| path == own || path.starts_with(&format!("{own}.")));
+        let ownable = ["metadata.labels", "metadata.annotations"].iter().any(|own| within(path, own));
         if !(path.starts_with("spec.") || ownable) || path.split('.').any(str::is_empty) {
             problems.push(format!("own path {path:?} is not below spec, metadata.labels or metadata.annotations"));
         }
@@ -82,9 +81,18 @@ fn kind_problems(kind: &KindDescriptor, exported: &[Role]) -> Vec<String> {
         if !path.starts_with("spec.") || path.split('.').any(str::is_empty) {
             problems.push(format!("bootstrapData {path:?} is not a path below spec"));
         }
+        // Otherwise it would say itself which Secret it gets.
+        if kind.own.iter().any(|own| within(path, own) || within(own, path)) {
+            problems.push(format!("bootstrapData {path:?} is one of its own paths; whoever writes the object says it"));
+        }
     }
     problems.extend(crd_problems(kind));
     problems
+}
+
+/// Whether a dotted path is another, or lies below it.
+fn within(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Several served versions need somebody who converts, unless the CRD says that nothing but the version differs.
@@ -236,7 +244,7 @@ mod tests {
     #[test]
     fn each_defect_is_named() {
         type Change = fn(&mut Value);
-        let rows: [(&str, Change); 20] = [
+        let rows: [(&str, Change); 28] = [
             ("Pod. is not among workloadReads", |d| {
                 d["wants"] = json!({"workloadWatches": [{"group": "", "kind": "Pod"}]});
             }),
@@ -264,11 +272,27 @@ mod tests {
             ("bootstrapData is for a controller", |d| d["kinds"][0]["bootstrapData"] = json!("spec.userDataRef.name")),
             ("bootstrapData \"status.x\" is not a path", |d| d["kinds"][0]["bootstrapData"] = json!("status.x")),
             ("own path \"status.x\" is not below", |d| d["kinds"][0]["own"] = json!(["status.x"])),
+            ("own path \"metadata.finalizers\"", |d| d["kinds"][0]["own"] = json!(["metadata.finalizers"])),
+            ("own path \"metadata.ownerReferences\"", |d| d["kinds"][0]["own"] = json!(["metadata.ownerReferences"])),
+            ("own path \"metadata.labelsx\"", |d| d["kinds"][0]["own"] = json!(["metadata.labelsx"])),
+            ("own path \"metadata\"", |d| d["kinds"][0]["own"] = json!(["metadata"])),
+            ("own path \"spec..x\"", |d| d["kinds"][0]["own"] = json!(["spec..x"])),
+            ("bootstrapData \"spec.data.name\" is one of its own paths", |d| {
+                d["kinds"][0]["bootstrapData"] = json!("spec.data.name");
+                d["kinds"][0]["own"] = json!(["spec.data"]);
+            }),
+            ("bootstrapData \"spec.data\" is one of its own paths", |d| {
+                d["kinds"][0]["bootstrapData"] = json!("spec.data");
+                d["kinds"][0]["own"] = json!(["spec.data.name"]);
+            }),
             ("has no version \"v1\"", |d| d["kinds"][0]["version"] = json!("v1")),
             ("does not serve version", |d| d["kinds"][0]["crd"]["spec"]["versions"][0]["served"] = json!(false)),
             ("metadata.name of its CRD is \"x\"", |d| d["kinds"][0]["crd"]["metadata"]["name"] = json!("x")),
             ("spec.names.kind of its CRD is \"Other\"", |d| {
                 d["kinds"][0]["crd"]["spec"]["names"]["kind"] = json!("Other")
+            }),
+            ("group \"rbac.authorization.k8s.io\" is no DNS name", |d| {
+                d["kinds"][0]["group"] = json!("rbac.authorization.k8s.io");
             }),
             ("group \"capwasm.dev\" is no DNS name", |d| d["kinds"][0]["group"] = json!("capwasm.dev")),
             ("wanted origin \"example.org\"", |d| d["wants"] = json!({"origins": ["example.org"]})),
