@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use capwasm_api::descriptor::KindPattern;
 use capwasm_api::json;
+use capwasm_api::names::labels::CLUSTER_NAME;
 use capwasm_reconcile::{CacheError, ClusterId, Kind, Selector, View};
 use capwasm_remote::Remote;
 use capwasm_runtime::{Lookup, ObjectRef, Refusal, Refused, Secrets};
@@ -36,8 +37,18 @@ impl Lookup for Management {
         labels: &str,
     ) -> Result<Vec<String>, Refused> {
         let kind = kind_of(&self.view, api_version, kind).await?;
-        list(&self.view, &kind, Some(namespace.unwrap_or(&self.namespace)), labels).await
+        let namespace = one_namespace(&kind, namespace.unwrap_or(&self.namespace))?;
+        list(&self.view, &kind, Some(namespace), labels).await
     }
+}
+
+/// The namespace of a list. An object of the whole cluster has none of its own, and no namespace would be all of them.
+fn one_namespace<'a>(kind: &Kind, namespace: &'a str) -> Result<&'a str, Refused> {
+    if kind.namespaced && namespace.is_empty() {
+        let message = format!("the object is in no namespace; name one for a list of {kind}");
+        return Err(Refused::denied(message));
+    }
+    Ok(namespace)
 }
 
 /// The workload cluster.
@@ -125,10 +136,24 @@ impl NamespaceSecrets {
             let message = format!("Secret {namespace}/{name} is of type {found:?}, which is no bootstrap data");
             return Err(Refused::denied(message));
         }
+        if of_type.is_some() && is_of_a_cluster(&secret) {
+            let message = format!("Secret {namespace}/{name} holds keys of a cluster, which are no bootstrap data");
+            return Err(Refused::denied(message));
+        }
         decode(&secret).map_err(|key| {
             Refused::invalid("BrokenSecret", format!("Secret {namespace}/{name}: {key:?} is not base64"))
         })
     }
+}
+
+/// What Cluster API keeps in Secrets named `<cluster>-<purpose>`, of the same type as bootstrap data.
+const PURPOSES: [&str; 6] = ["-kubeconfig", "-ca", "-etcd", "-proxy", "-sa", "-apiserver-etcd-client"];
+
+/// Whether a Secret is a cluster's kubeconfig or key. One that names no cluster is, by its name alone.
+fn is_of_a_cluster(secret: &Value) -> bool {
+    let cluster = json::label(secret, CLUSTER_NAME);
+    let of = |purpose| json::name(secret).strip_suffix(purpose);
+    PURPOSES.into_iter().filter_map(of).any(|name| cluster.is_none_or(|cluster| cluster == name))
 }
 
 /// The decoded `data` of a Secret.
@@ -207,6 +232,27 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use serde_json::json;
+
+    /// A kubeconfig has the type that bootstrap data has: what an object may name must not open it.
+    #[test]
+    fn keys_of_a_cluster_are_no_bootstrap_data() {
+        let secret = |name: &str, labels: Value| json!({"metadata": {"name": name, "labels": labels}});
+        let of_c = || json!({"cluster.x-k8s.io/cluster-name": "c"});
+        for purpose in ["kubeconfig", "ca", "etcd", "proxy", "sa", "apiserver-etcd-client"] {
+            assert!(is_of_a_cluster(&secret(&format!("c-{purpose}"), of_c())), "{purpose}");
+            assert!(is_of_a_cluster(&secret(&format!("c-{purpose}"), json!({}))), "{purpose} without a label");
+            assert!(!is_of_a_cluster(&secret(&format!("c-worker-{purpose}"), of_c())), "a machine's {purpose}");
+        }
+        assert!(!is_of_a_cluster(&secret("c-md-0-abcde", of_c())) && !is_of_a_cluster(&secret("data", json!({}))));
+    }
+
+    #[test]
+    fn an_object_without_a_namespace_does_not_list_them_all() {
+        let pods = Kind::new("", "v1", "Pod", "pods", true);
+        let nodes = Kind::new("", "v1", "Node", "nodes", false);
+        assert_eq!(one_namespace(&pods, "").unwrap_err().refusal, Refusal::Denied);
+        assert_eq!((one_namespace(&pods, "a"), one_namespace(&nodes, "")), (Ok("a"), Ok("")));
+    }
 
     #[test]
     fn secret_data_is_decoded_or_the_broken_key_named() {

@@ -54,7 +54,7 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
     let mut desired = resumed(at);
     let mut plan = Plan::nothing();
     for fields in &outcome.status {
-        merge(json::map(&mut desired, &["status"]), fields, &["conditions"]);
+        merge(json::map(&mut desired, &["status"]), fields, hosts_own(at.kind.role));
     }
     for fields in &outcome.own {
         for path in merge_own(&mut desired, fields, &at.kind.own) {
@@ -116,6 +116,12 @@ pub fn answered(at: &WriteBack<'_>, answer: &Result<Answer, Problem>, outcome: &
     plan.status_may_wait = (!plan.wake_when_applied || !plan.operations.is_empty()) && may_wait(at, &desired);
     plan.desired = Some(desired);
     plan
+}
+
+/// Fields of a status that are never the guest's. Conditions have a function of their own. Whoever names the data Secret says
+/// what machines get for bootstrap data, and what the host writes over: that is the Secret that the host made, no other.
+fn hosts_own(role: Role) -> &'static [&'static str] {
+    if role == Role::Bootstrap { &["conditions", "dataSecretName"] } else { &["conditions"] }
 }
 
 /// The plan of a call that came to nothing: a trap, or a passed limit. Nothing that the guest collected counts.

@@ -182,6 +182,26 @@ fn bootstrap_data_becomes_a_secret_after_the_other_operations() {
     );
 }
 
+/// Otherwise a provider that has both roles would open any Secret of the namespace, and a pool's data would overwrite it.
+#[test]
+fn a_guest_cannot_name_another_secret_for_its_bootstrap_data() {
+    let named = Outcome { status: vec![json!({"dataSecretName": "c-ca", "said": true})], ..Outcome::default() };
+    let data = || Some(BootstrapData { format: "cloud-config".into(), value: b"#cloud-config".to_vec() });
+    let mut of_pool = object();
+    of_pool["metadata"]["ownerReferences"] = json!([{"kind": "MachinePool", "name": "p"}]);
+    for object in [object(), of_pool] {
+        for contract in [Contract::V1Beta1, Contract::V1Beta2] {
+            let without = write(Role::Bootstrap, contract, &object, Ok(Answer::Bootstrap(None)), &named);
+            let desired = without.desired.unwrap();
+            assert_eq!((&desired["status"]["said"], desired.pointer("/status/dataSecretName")), (&json!(true), None));
+            let with = write(Role::Bootstrap, contract, &object, Ok(Answer::Bootstrap(data())), &named);
+            assert_eq!(with.desired.unwrap()["status"]["dataSecretName"], "t");
+            let Action::Create(secret) = &with.operations[0].action else { panic!("{:?}", with.operations) };
+            assert_eq!(secret["metadata"]["name"], "t");
+        }
+    }
+}
+
 /// R7: what core reads of a control plane.
 #[test]
 fn a_control_plane_reports_counters_and_initialization() {

@@ -43,6 +43,7 @@ async fn one(source: &dyn Lookup, scope: &Scope, target: &ObjectRef) -> Answer<S
 async fn many(source: &dyn Lookup, scope: &Scope, of: &Selection) -> Answer<Vec<String>, Refused> {
     let namespace = of.namespace.as_deref();
     scope.read(&of.api_version, &of.kind, namespace)?;
+    names::api_version(&of.api_version)?;
     names::namespace(namespace)?;
     source.list(&of.api_version, &of.kind, namespace, &of.labels).await
 }

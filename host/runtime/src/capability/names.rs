@@ -22,8 +22,26 @@ pub(crate) fn namespace(namespace: Option<&str>) -> Result<(), Refused> {
     }
 }
 
-/// Both of an object.
+/// `v1`, `group/version` or `group/`, whose parts become segments of a path as well.
+pub(crate) fn api_version(text: &str) -> Result<(), Refused> {
+    let plain = |part: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+        !part.is_empty() && part.bytes().all(allowed) && !part.split('.').any(str::is_empty)
+    };
+    let good = match text.split_once('/') {
+        None => plain(text),
+        Some((group, version)) => plain(group) && (version.is_empty() || plain(version)),
+    };
+    if good {
+        return Ok(());
+    }
+    let shown: String = text.chars().take(64).collect();
+    Err(Refused::invalid("BadName", format!("{shown:?} is no apiVersion; expected version, group/version or group/")))
+}
+
+/// All of an object.
 pub(crate) fn object(target: &ObjectRef) -> Result<(), Refused> {
+    api_version(&target.api_version)?;
     namespace(target.namespace.as_deref())?;
     name(&target.name)
 }
@@ -42,5 +60,34 @@ mod tests {
             assert!(name(bad).is_err(), "{bad}");
         }
         assert_eq!((namespace(None), namespace(Some(""))), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn an_api_version_is_a_group_and_a_version_and_no_path() {
+        for good in ["v1", "apps/v1", "infrastructure.cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/"] {
+            assert_eq!(api_version(good), Ok(()), "{good}");
+        }
+        let bad = [
+            "",
+            "/",
+            "/v1",
+            "..",
+            ".",
+            "apps/..",
+            "../v1",
+            "apps/v1/",
+            "apps/v1/..",
+            "apps/v1/../../api/v1",
+            "apps/v1/namespaces/other/secrets?x=",
+            "v1?x",
+            "v1#x",
+            "apps/v1%2f",
+            "apps/v 1",
+            "apps\\v1",
+            "äpps/v1",
+        ];
+        for bad in bad {
+            assert!(api_version(bad).is_err(), "{bad}");
+        }
     }
 }

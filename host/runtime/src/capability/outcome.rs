@@ -256,6 +256,144 @@ mod tests {
         assert_eq!(refused, [("a", false), ("b", true), ("c", true), ("d", false), ("e", true)]);
     }
 
+    /// Every kind of write, to one object of the management cluster; whether each was refused.
+    fn attempts(scope: &Scope, target: &types::ObjectRef) -> Vec<(String, bool)> {
+        let mut collector = Collector::new(1 << 20);
+        let mut view = OutcomeView { collector: &mut collector, scope };
+        let place = types::Place::Management;
+        let mut metadata = json!({"name": target.name, "finalizers": [], "ownerReferences": [],
+            "annotations": {"cluster.x-k8s.io/paused": ""}});
+        if let Some(namespace) = &target.namespace {
+            metadata["namespace"] = json!(namespace);
+        }
+        let object = json!({"apiVersion": target.api_version, "kind": target.kind, "metadata": metadata}).to_string();
+        view.create("create".into(), place, object.clone()).unwrap();
+        view.apply("apply".into(), place, object.clone()).unwrap();
+        view.patch("patch".into(), place, target.clone(), object).unwrap();
+        view.patch("patch of the status".into(), place, target.clone(), r#"{"status":{}}"#.into()).unwrap();
+        view.set_condition_of("condition".into(), target.clone(), "Ready".into(), None, "A".into(), String::new())
+            .unwrap();
+        view.delete("delete".into(), place, target.clone(), None).unwrap();
+        view.delete("delete by uid".into(), place, target.clone(), Some("u".into())).unwrap();
+        let refused = |operation: &Operation| matches!(operation, Operation::Refused { .. });
+        collector.into_outcome().operations.iter().map(|o| (o.key().to_owned(), refused(o))).collect()
+    }
+
+    fn target(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> types::ObjectRef {
+        let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
+        types::ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace, name }
+    }
+
+    fn scope_with(writes: &[(&str, &str)], namespaces: &[&str]) -> Scope {
+        let pattern = |(group, kind): &(&str, &str)| KindPattern { group: (*group).into(), kind: (*kind).into() };
+        let grants = Grants {
+            writes: writes.iter().map(pattern).collect(),
+            namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect(),
+            ..Grants::default()
+        };
+        Scope::new(Arc::new(r#"{"metadata":{"namespace":"ns"}}"#.into()), Arc::new(grants))
+    }
+
+    /// A foreign namespace, a foreign kind, names that are paths: by whatever function it is tried.
+    #[test]
+    fn no_write_leaves_the_own_namespace_or_the_granted_kinds() {
+        let granted = [("", "Secret"), ("example.org", "*")];
+        let (own, wide) = (scope_with(&granted, &[]), scope_with(&granted, &["shared"]));
+        let secret = |namespace, name| target("v1", "Secret", namespace, name);
+        let rows = [
+            ("the own namespace", &own, secret(None, "x"), false),
+            ("the own namespace by name", &own, secret(Some("ns"), "x"), false),
+            ("a namespace that is granted", &wide, secret(Some("shared"), "x"), false),
+            ("any kind of a granted group", &own, target("example.org/v1", "Any", None, "x"), false),
+            ("any version of a granted group", &own, target("example.org/v1alpha1", "Any", None, "x"), false),
+            ("a foreign namespace", &own, secret(Some("kube-system"), "x"), true),
+            ("a foreign namespace beside one that is granted", &wide, secret(Some("kube-system"), "x"), true),
+            ("the empty namespace", &wide, secret(Some(""), "x"), true),
+            ("a namespace that begins as the own", &own, secret(Some("ns2"), "x"), true),
+            ("a namespace that is a path", &wide, secret(Some("ns/../kube-system"), "x"), true),
+            ("a kind that is not granted", &own, target("v1", "ConfigMap", None, "x"), true),
+            ("the kind in another group", &own, target("evil.org/v1", "Secret", None, "x"), true),
+            ("the group below the granted one", &own, target("sub.example.org/v1", "Any", None, "x"), true),
+            ("another kind by its case", &own, target("v1", "secret", None, "x"), true),
+            ("the kind of a list", &own, target("v1", "SecretList", None, "x"), true),
+            ("all kinds", &own, target("example.org/v1", "*", None, "x"), true),
+            ("a name that is a path", &own, secret(None, "../configmaps/x"), true),
+            ("a name with a subresource", &own, secret(None, "x/status"), true),
+            ("a name with a query", &own, secret(None, "x?dryRun=All"), true),
+            ("a name of dots", &own, secret(None, ".."), true),
+            ("no name", &own, secret(None, ""), true),
+            ("a version that is a path", &own, target("example.org/v1/../../api/v1", "Secret", None, "x"), true),
+            ("a version with a query", &own, target("example.org/v1?x=", "Any", None, "x"), true),
+            ("no version", &own, target("", "Secret", None, "x"), true),
+            ("a slash for a group", &own, target("/v1", "Secret", None, "x"), true),
+        ];
+        for (name, scope, target, refused) in rows {
+            for (how, was) in attempts(scope, &target) {
+                assert_eq!(was, refused, "{name}: {how}");
+            }
+        }
+    }
+
+    /// RBAC, CRDs, webhooks, tokens, and what says what a provider may: one by one, with all groups granted by wildcard.
+    #[test]
+    fn what_would_make_a_provider_more_than_it_is_is_written_only_where_its_kind_is_granted_by_name() {
+        let rows = [
+            ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
+            ("rbac.authorization.k8s.io", "v1", "Role"),
+            ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+            ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration"),
+            ("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy"),
+            ("apiregistration.k8s.io", "v1", "APIService"),
+            ("authentication.k8s.io", "v1", "TokenRequest"),
+            ("authorization.k8s.io", "v1", "SubjectAccessReview"),
+            ("certificates.k8s.io", "v1", "CertificateSigningRequest"),
+            ("capwasm.dev", "v1alpha1", "WasmProvider"),
+            ("", "v1", "Secret"),
+            ("", "v1", "ServiceAccount"),
+        ];
+        let all: Vec<(&str, &str)> = rows.iter().map(|(group, _, _)| (*group, "*")).collect();
+        for (group, version, kind) in rows {
+            let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+            // Some are in namespaces and some are not: neither way is any better.
+            for namespace in [None, Some("ns"), Some("kube-system")] {
+                let target = target(&api_version, kind, namespace, "evil");
+                let by_wildcard = attempts(&scope_with(&all, &["*"]), &target);
+                assert!(by_wildcard.iter().all(|(_, refused)| *refused), "{kind}: {by_wildcard:?}");
+                let by_name = attempts(&scope_with(&[(group, kind)], &["*"]), &target);
+                assert!(by_name.iter().all(|(_, refused)| !refused), "{kind}: {by_name:?}");
+            }
+        }
+    }
+
+    /// A namespace that is no text is none, and an object has one name.
+    #[test]
+    fn the_namespace_of_an_object_is_read_as_it_is_written() {
+        let (scope, mut collector) = (scope(), Collector::new(1 << 20));
+        let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+        let management = types::Place::Management;
+        let twice =
+            r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x","namespace":"ns","namespace":"kube-system"}}"#;
+        view.create("twice".into(), management, twice.into()).unwrap();
+        let no_text = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x","namespace":["kube-system"]}}"#;
+        view.create("no text".into(), management, no_text.into()).unwrap();
+        for nameless in [
+            r#"{"apiVersion":"v1","kind":"Secret","metadata":{"generateName":"x"}}"#,
+            r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":7}}"#,
+            r#"{"apiVersion":"v1","kind":"Secret"}"#,
+            r#"{"kind":"Secret","metadata":{"name":"x"}}"#,
+            r#"[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}]"#,
+        ] {
+            assert!(view.create("k".into(), management, nameless.into()).is_err(), "{nameless}");
+        }
+        let outcome = collector.into_outcome();
+        assert!(
+            matches!(&outcome.operations[0], Operation::Refused { refused, .. } if refused.message.contains("kube-system"))
+        );
+        // The executor puts it into the object's own, as one that says nothing.
+        assert!(matches!(&outcome.operations[1], Operation::Create { .. }), "{:?}", outcome.operations[1]);
+        assert_eq!(outcome.operations.len(), 2);
+    }
+
     #[test]
     fn broken_json_traps_with_the_name_of_the_call() {
         let (scope, mut collector) = (scope(), Collector::new(1 << 20));

@@ -54,6 +54,7 @@ async fn one(source: &dyn Lookup, grants: &Grants, target: &ObjectRef) -> Answer
 
 async fn many(source: &dyn Lookup, grants: &Grants, of: &Selection) -> Answer<Vec<String>, Refused> {
     granted(grants, &of.api_version, &of.kind)?;
+    names::api_version(&of.api_version)?;
     names::namespace(of.namespace.as_deref())?;
     source.list(&of.api_version, &of.kind, of.namespace.as_deref(), &of.labels).await
 }
