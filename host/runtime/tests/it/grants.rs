@@ -38,6 +38,18 @@ async fn reads_need_a_grant() {
         ),
         ("list", changed("do", "list"), Grants::default(), pod_denied("reads")),
         ("list granted", changed("do", "list"), reads(), json!({"ok": ["Pod a=b"]})),
+        (
+            "list of another namespace",
+            json!({"do": "list", "apiVersion": "v1", "kind": "Pod", "namespace": "other"}),
+            reads(),
+            denied("namespace \"other\" is not the object's own; grant it in spec.grants.namespaces"),
+        ),
+        (
+            "list of all namespaces",
+            json!({"do": "list", "apiVersion": "v1", "kind": "Pod", "namespace": ""}),
+            Grants { namespaces: vec!["*".into()], ..reads() },
+            denied("namespace \"\" is not the object's own; grant it in spec.grants.namespaces"),
+        ),
         ("workload", changed("do", "workload-get"), reads(), pod_denied("workloadReads")),
         ("workload granted", changed("do", "workload-get"), workload(), found(Value::Null)),
     ];
@@ -144,6 +156,11 @@ async fn names_lead_to_nothing_but_the_object_that_they_name() {
         pod("workload-get", "kube-system/secrets/s?x=", "p"),
         pod("workload-get", "kube-system", "../secrets/s"),
         pod("serving-certificate", "kube-system", "p/exec?command=id&x="),
+        pod("list", "mine/secrets/s?x=", "p"),
+        json!({"do": "get", "apiVersion": "/v1", "kind": "Pod", "name": "p"}),
+        json!({"do": "list", "apiVersion": "/v1", "kind": "Pod"}),
+        json!({"do": "workload-get", "apiVersion": "/v1", "kind": "Pod", "name": "p"}),
+        json!({"do": "secret", "name": "../x-ca", "key": "tls.crt"}),
         json!({"do": "secret", "name": "admin?x=-ca", "key": "tls.crt"}),
     ];
     for spec in rows {

@@ -73,15 +73,15 @@ pub async fn tcp() -> SocketAddr {
     address
 }
 
-fn origins(origins: &[String]) -> Grants {
+pub fn origins(origins: &[String]) -> Grants {
     Grants { origins: origins.iter().map(|origin| origin.parse().unwrap()).collect(), ..Grants::default() }
 }
 
-fn endpoint(endpoint: NamedEndpoint) -> Grants {
+pub fn endpoint(endpoint: NamedEndpoint) -> Grants {
     Grants { endpoints: [("engine".to_owned(), endpoint)].into(), ..Grants::default() }
 }
 
-fn get(url: impl Into<String>) -> Value {
+pub fn get(url: impl Into<String>) -> Value {
     json!({"do": "http", "method": "GET", "url": url.into()})
 }
 
@@ -197,9 +197,9 @@ async fn a_wait_on_an_endpoint_with_its_own_limit_does_not_use_up_the_calls_wall
     }
 }
 
-type Authority = rcgen::CertifiedIssuer<'static, rcgen::KeyPair>;
+pub type Authority = rcgen::CertifiedIssuer<'static, rcgen::KeyPair>;
 
-fn authority() -> Authority {
+pub fn authority() -> Authority {
     let mut params = rcgen::CertificateParams::default();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     rcgen::CertifiedIssuer::self_signed(params, rcgen::KeyPair::generate().unwrap()).unwrap()
@@ -212,7 +212,7 @@ fn signed(authority: &Authority, name: &str) -> (rcgen::Certificate, rcgen::KeyP
 }
 
 /// A TLS server; with `clients`, one that wants a client certificate of that authority.
-async fn tls(authority: &Authority, clients: Option<&Authority>) -> SocketAddr {
+pub async fn tls(authority: &Authority, clients: Option<&Authority>) -> SocketAddr {
     let (certificate, key) = signed(authority, "127.0.0.1");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder =

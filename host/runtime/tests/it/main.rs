@@ -1,6 +1,7 @@
 //! The runtime with real components: a Rust guest that does what it is told, and hostile ones in text form.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod addresses;
 mod admission;
 mod aot;
 mod calls;
@@ -13,5 +14,9 @@ mod guests;
 mod http;
 mod limits;
 mod load;
+mod logs;
 mod record;
+mod requests;
+mod responses;
+mod servers;
 mod support;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use capwasm_runtime::{
     Call, CallError, Capabilities, Etcd, EtcdMember, Facts, Function, Grants, HttpClient, Limits, LoadError, Lookup,
-    ObjectRef, Provider, Refused, Reply, Runtime, RuntimeOptions, Secrets, ServingCertificates,
+    Network, ObjectRef, Provider, Refused, Reply, Runtime, RuntimeOptions, Secrets, ServingCertificates,
 };
 use serde_json::{Value, json};
 
@@ -55,6 +55,23 @@ impl Bench {
             seed: 1,
             recorder: None,
         }
+    }
+
+    /// What the guest saw in a call over another network.
+    pub async fn seen_over(&self, spec: Value, grants: &Grants, network: &Arc<impl Network + 'static>) -> Value {
+        self.seen_with(spec, grants, &self.client_over(grants, network)).await
+    }
+
+    /// A client of one generation, for several calls.
+    pub fn client_over(&self, grants: &Grants, network: &Arc<impl Network + 'static>) -> Arc<HttpClient> {
+        Arc::new(HttpClient::over(grants, &self.limits, network.clone()).unwrap())
+    }
+
+    /// What the guest saw in a call with this client.
+    pub async fn seen_with(&self, spec: Value, grants: &Grants, client: &Arc<HttpClient>) -> Value {
+        let mut call = self.call(spec, grants.clone());
+        call.capabilities.http = client.clone();
+        seen(&self.provider.call(call).await.unwrap())
     }
 
     /// What the guest saw in a call that succeeds.
