@@ -50,6 +50,27 @@ pub fn fixture_file(path: &str) -> PathBuf {
     root().join("tests/fixtures").join(path)
 }
 
+/// The components of `tests/fixtures/hostile`: name, and a part of what is said when it is refused, which stands in the file's
+/// second line (`;; Refused: …`).
+#[allow(clippy::panic, reason = "as below")]
+pub fn hostile() -> Vec<(String, String)> {
+    let folder = fixture_file("hostile");
+    let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut found: Vec<(String, String)> = files
+        .filter_map(|file| file.ok()?.file_name().into_string().ok())
+        .map(|file| {
+            let text = fs::read_to_string(folder.join(&file)).unwrap_or_default();
+            let reason = text.lines().nth(1).and_then(|line| line.strip_prefix(";; Refused: "));
+            match (file.strip_suffix(".wat"), reason) {
+                (Some(name), Some(reason)) => (name.to_owned(), reason.to_owned()),
+                _ => panic!("{file} is no .wat whose second line says `;; Refused: ` and a part of the reason"),
+            }
+        })
+        .collect();
+    found.sort();
+    found
+}
+
 /// The workspace's folder, from wherever this file is compiled.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -8,26 +8,12 @@ use std::time::Duration;
 
 use capwasm_tests::binary;
 use capwasm_tests::folder::Folder;
-use capwasm_tests::guests::{fixture, fixture_file};
+use capwasm_tests::guests::{fixture, fixture_file, hostile};
 use capwasm_tests::management::Management;
 use capwasm_tests::objects::{Objects, condition, flag, is, name_of, owner, text};
 use capwasm_tests::sample::{Sample, VERSION, is_provisioned};
 use capwasm_tests::wait;
 use serde_json::{Value, json};
-
-/// Components that are no providers: the file's name, and what their WasmProvider says.
-const COMPONENTS: [(&str, &str); 10] = [
-    ("trap", "trapped"),
-    ("endless-loop", "CPU time"),
-    ("memory-bomb", "bytes of memory"),
-    ("initial-memory", "memory"),
-    ("huge-result", "bytes of answer"),
-    ("not-json", ""),
-    ("unknown-import", "evil:host/exec"),
-    ("wrong-type", "type mismatch"),
-    ("no-descriptor", "descriptor"),
-    ("core-module", "component"),
-];
 
 /// What a machine of the fixture provider does, with the reason on its condition and a part of the message.
 const DEEDS: [(&str, &str, &str); 7] = [
@@ -59,7 +45,7 @@ fn provider_dir(folder: &Folder) -> PathBuf {
         std::fs::copy(binary::provider_dir().join(&file), providers.join(&file)).unwrap();
     }
     std::fs::copy(fixture("guest"), providers.join("fixture.wasm")).unwrap();
-    for (name, _) in COMPONENTS {
+    for (name, _) in hostile() {
         let component = wat::parse_file(fixture_file(&format!("hostile/{name}.wat"))).unwrap();
         std::fs::write(providers.join(format!("{name}.wasm")), component).unwrap();
     }
@@ -131,11 +117,13 @@ async fn fixture_machine(objects: &Objects, name: &str, spec: &Value) {
 #[tokio::test]
 async fn components_that_are_no_providers_are_refused_with_the_reason_while_others_serve() {
     let objects = management().objects("default").await;
-    for (name, _) in COMPONENTS {
+    let corpus = hostile();
+    for (name, _) in &corpus {
         objects.create(&wasm_provider(name, json!({}))).await;
     }
     objects.create(&wasm_provider("nowhere", json!({}))).await;
-    for (name, part) in COMPONENTS.into_iter().chain([("nowhere", "nowhere.wasm")]) {
+    let nowhere = ("nowhere".to_owned(), "nowhere.wasm".to_owned());
+    for (name, part) in corpus.iter().chain([&nowhere]) {
         let provider = objects
             .until("WasmProvider", name, "it is refused", |provider| condition(provider, "Ready").0 == "False")
             .await;
