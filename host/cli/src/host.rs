@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use capwasm_providers::{
-    CallMetrics, Components, Conversions, FileOptions, FolderWatch, Loader, Parts, ProviderFiles, RecordingMetrics,
-    Recordings, Serving, SwapMetrics, served, wasm_provider,
+    Components, Conversions, FileOptions, FolderWatch, Loader, Parts, ProviderFiles, RecordingMetrics, Recordings,
+    Serving, SwapMetrics, served, wasm_provider,
 };
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::Remote;
@@ -141,6 +141,8 @@ async fn controllers(
     });
     let recordings = Recordings::new(options.recordings.clone(), RecordingMetrics::register(&mut registry))
         .context("unable to start the thread that writes recordings")?;
+    let calls = options.conversions.as_ref().map(|conversions| conversions.calls().clone()).unwrap_or_default();
+    calls.register(&mut registry);
     let loader = Loader::new(Parts {
         runtime,
         manager: manager.clone(),
@@ -152,7 +154,7 @@ async fn controllers(
         components: options.components_dir.as_deref().map(Components::open).transpose()?,
         recordings: Some(recordings.clone()),
         conversions: options.conversions.clone(),
-        calls: CallMetrics::register(&mut registry),
+        calls,
         swaps: SwapMetrics::register(&mut registry),
     });
     manager.add(kind, Arc::new(loader), 4);

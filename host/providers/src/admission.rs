@@ -6,12 +6,17 @@ use std::sync::Arc;
 
 use capwasm_api::descriptor::KindDescriptor;
 use capwasm_api::json;
-use capwasm_runtime::{Fault, Provider, PureError};
+use capwasm_runtime::{Fault, Problem, Provider, PureError, PureReply};
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::metrics::CallMetrics;
 use crate::reads::chain;
+
+/// Functions of the contract, for metrics.
+const DEFAULT: &str = "admission.default";
+const VALIDATE: &str = "admission.validate";
 
 /// Why an object must not be stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +61,7 @@ pub struct Admissions {
     /// By group and kind.
     kinds: RwLock<HashMap<(String, String), Admitted>>,
     changes: watch::Sender<()>,
+    calls: CallMetrics,
 }
 
 #[derive(Clone)]
@@ -71,13 +77,12 @@ impl std::fmt::Debug for Admitted {
     }
 }
 
-impl Default for Admissions {
-    fn default() -> Self {
-        Admissions { kinds: RwLock::default(), changes: watch::channel(()).0 }
-    }
-}
-
 impl Admissions {
+    /// Nobody is asked about anything yet.
+    pub(crate) fn new(calls: CallMetrics) -> Self {
+        Admissions { kinds: RwLock::default(), changes: watch::channel(()).0, calls }
+    }
+
     /// Nothing of these kinds of an installed WasmProvider, as its status names them, is stored until it is loaded.
     pub fn expect(&self, wasm_provider: &Value) {
         let mut kinds = self.kinds.write();
@@ -149,9 +154,9 @@ impl Admissions {
     /// When it must not be stored.
     pub async fn with_defaults(&self, object: Value, old: Option<&Value>) -> Result<Value, NotAdmitted> {
         let Some((provider, component)) = self.component(&object)? else { return Ok(object) };
-        let answer = component.default_object(object.to_string(), old.map(Value::to_string)).await;
-        let text = answer.map_err(|error| refused(&provider, error))?;
-        let failed = |why: String| NotAdmitted::Failed(format!("provider {provider:?}: admission.default: {why}"));
+        let call = component.default_object(object.to_string(), old.map(Value::to_string)).await;
+        let text = self.answer(&provider, DEFAULT, call)?;
+        let failed = |why: String| NotAdmitted::Failed(format!("provider {provider:?}: {DEFAULT}: {why}"));
         let mut changed: Value =
             serde_json::from_str(&text).map_err(|error| failed(format!("its answer is not JSON: {error}")))?;
         let same = |field: &str| changed.get(field) == object.get(field);
@@ -168,8 +173,22 @@ impl Admissions {
     /// When it must not be stored.
     pub async fn validate(&self, object: &Value, old: Option<&Value>) -> Result<Vec<String>, NotAdmitted> {
         let Some((provider, component)) = self.component(object)? else { return Ok(Vec::new()) };
-        let answer = component.validate_object(object.to_string(), old.map(Value::to_string)).await;
-        answer.map_err(|error| refused(&provider, error))
+        let call = component.validate_object(object.to_string(), old.map(Value::to_string)).await;
+        self.answer(&provider, VALIDATE, call)
+    }
+
+    /// Counts a call, and takes its answer.
+    fn answer<T>(
+        &self,
+        provider: &str,
+        function: &'static str,
+        call: Result<PureReply<T>, PureError>,
+    ) -> Result<T, NotAdmitted> {
+        self.calls.count_pure(provider, function, call.as_ref());
+        match call {
+            Ok(reply) => reply.answer.map_err(refused),
+            Err(error) => Err(NotAdmitted::Failed(format!("provider {provider:?}: {}", chain(&error)))),
+        }
     }
 
     fn find(&self, group: &str, kind: &str) -> Option<Admitted> {
@@ -221,14 +240,9 @@ fn admitted_kind(kind: &KindDescriptor, provider: &str) -> AdmittedKind {
     }
 }
 
-fn refused(provider: &str, error: PureError) -> NotAdmitted {
-    match error {
-        PureError::Refused(problem) if problem.fault == Fault::Invalid => {
-            NotAdmitted::Invalid { reason: problem.reason, message: problem.message }
-        }
-        PureError::Refused(problem) => NotAdmitted::Forbidden(problem.message),
-        PureError::Call(_) | PureError::Contract { .. } => {
-            NotAdmitted::Failed(format!("provider {provider:?}: {}", chain(&error)))
-        }
+fn refused(problem: Problem) -> NotAdmitted {
+    match problem.fault {
+        Fault::Invalid => NotAdmitted::Invalid { reason: problem.reason, message: problem.message },
+        _ => NotAdmitted::Forbidden(problem.message),
     }
 }

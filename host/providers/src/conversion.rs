@@ -16,9 +16,14 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tracing::Instrument;
 
 use crate::admission::Admissions;
+use crate::metrics::CallMetrics;
 use crate::reads::chain;
+
+/// The function of the contract, for metrics.
+const CONVERT: &str = "conversion.convert";
 
 /// Longer than any conversion takes under its limits, waiting for a place included.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -44,6 +49,7 @@ pub struct Conversions {
     client_config: RwLock<Option<Arc<Value>>>,
     /// The other question that an API server has for the same components.
     admissions: Admissions,
+    calls: CallMetrics,
 }
 
 #[derive(Clone)]
@@ -60,9 +66,11 @@ impl std::fmt::Debug for Converter {
 }
 
 struct Job {
-    component: Arc<Provider>,
+    converter: Converter,
     objects: Vec<String>,
     to: String,
+    /// Of who asks: the call is a part of it.
+    span: tracing::Span,
     answer: mpsc::SyncSender<Result<Vec<String>, String>>,
 }
 
@@ -75,13 +83,16 @@ impl Conversions {
         let runtime = Builder::new_current_thread().enable_time().build()?;
         let (jobs, queue) = unbounded_channel();
         // Ends when the last reference to the registry is gone.
-        thread::Builder::new().name("capwasm-convert".into()).spawn(move || runtime.block_on(work(queue)))?;
+        let calls = CallMetrics::default();
+        let counted = calls.clone();
+        thread::Builder::new().name("capwasm-convert".into()).spawn(move || runtime.block_on(work(queue, counted)))?;
         Ok(Arc::new(Conversions {
             kinds: RwLock::default(),
             references: RwLock::default(),
             jobs,
             client_config: RwLock::default(),
-            admissions: Admissions::default(),
+            admissions: Admissions::new(calls.clone()),
+            calls,
         }))
     }
 
@@ -132,6 +143,11 @@ impl Conversions {
         self.client_config.read().clone()
     }
 
+    /// What conversions and admissions cost: to be registered, and to count all other calls in.
+    pub fn calls(&self) -> &CallMetrics {
+        &self.calls
+    }
+
     /// Who admits the objects of which kind: what is added here is added there.
     pub fn admissions(&self) -> &Admissions {
         &self.admissions
@@ -164,7 +180,7 @@ impl Conversions {
         };
         let texts = objects.iter().map(Value::to_string).collect();
         let failed = |why: String| NotConverted::Failed(format!("provider {:?}: {why}", converter.provider));
-        let texts = self.ask(converter.component.clone(), texts, to).map_err(failed)?;
+        let texts = self.ask(converter.clone(), texts, to).map_err(failed)?;
         texts
             .iter()
             .zip(objects)
@@ -173,9 +189,9 @@ impl Conversions {
             .map_err(failed)
     }
 
-    fn ask(&self, component: Arc<Provider>, objects: Vec<String>, to: &str) -> Result<Vec<String>, String> {
+    fn ask(&self, converter: Converter, objects: Vec<String>, to: &str) -> Result<Vec<String>, String> {
         let (answer, answered) = mpsc::sync_channel(1);
-        let job = Job { component, objects, to: to.to_owned(), answer };
+        let job = Job { converter, objects, to: to.to_owned(), span: tracing::Span::current(), answer };
         self.jobs.send(job).map_err(|_| "the thread of conversions ended".to_owned())?;
         blocking(|| answered.recv_timeout(PATIENCE)).unwrap_or_else(|error| {
             Err(match error {
@@ -215,13 +231,20 @@ fn blocking<T>(wait: impl FnOnce() -> T) -> T {
     }
 }
 
-async fn work(mut queue: UnboundedReceiver<Job>) {
-    while let Some(job) = queue.recv().await {
-        // A long one must not hold up the others; the runtime has places for some at a time.
-        tokio::spawn(async move {
-            let answer = job.component.convert(job.objects, &job.to).await;
+async fn work(mut queue: UnboundedReceiver<Job>, calls: CallMetrics) {
+    while let Some(Job { converter, objects, to, span, answer }) = queue.recv().await {
+        let calls = calls.clone();
+        let convert = async move {
+            let call = converter.component.convert(objects, &to).await;
+            calls.count_pure(&converter.provider, CONVERT, call.as_ref());
+            let texts = match call {
+                Ok(reply) => reply.answer.map_err(|problem| problem.to_string()),
+                Err(error) => Err(chain(&error)),
+            };
             // Nobody waits for it any more if this fails.
-            let _ = job.answer.send(answer.map_err(|error| chain(&error)));
-        });
+            let _ = answer.send(texts);
+        };
+        // A long one must not hold up the others; the runtime has places for some at a time.
+        tokio::spawn(convert.instrument(span));
     }
 }

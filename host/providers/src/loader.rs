@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use capwasm_api::json;
 use capwasm_reconcile::{
     Action, ControllerHandle, Interests, Kind, Manager, Operation, Pass, Plan, ReconcileError, Reconciler, Selector,
-    Target, Verdict,
+    Slots, Target, Verdict,
 };
 use capwasm_remote::Remote;
 use capwasm_runtime::{Grants, Limits, Provider, Runtime};
@@ -93,6 +93,8 @@ struct Loaded {
     serving: Option<Serving>,
     /// Controllers by kind, at the version in which its objects are handed to the provider.
     controllers: HashMap<Kind, ControllerHandle>,
+    /// Places for the passes of these controllers together.
+    slots: Option<Slots>,
     /// When figures of calls were written, and which.
     figures: Option<(Instant, Figures)>,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capwasm_runtime::{CallError, Operation, Reply};
+use capwasm_runtime::{CallError, CallStats, Operation, PureError, PureReply, Reply};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, histogram::Histogram},
@@ -13,7 +13,7 @@ use prometheus_client::{
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CallLabels {
     provider: String,
-    /// As in the contract: `infrastructure-machine.provision`.
+    /// As in the contract: `infrastructure-machine.provision`, `admission.validate`.
     function: &'static str,
 }
 
@@ -95,44 +95,66 @@ fn name(operation: &Operation) -> &'static str {
     }
 }
 
-impl CallMetrics {
-    /// Registers `capwasm_provider_call_seconds`, `…_cpu_seconds`, `…_outside_cpu_seconds` and `…_memory_bytes`, and the counters
-    /// `capwasm_provider_calls_total` and `capwasm_provider_operations_total`.
-    pub fn register(registry: &mut Registry) -> CallMetrics {
+impl Default for CallMetrics {
+    /// None yet, registered nowhere.
+    fn default() -> Self {
         let family = || Family::new_with_constructor(buckets as fn() -> Histogram);
-        let metrics = CallMetrics {
+        CallMetrics {
             seconds: family(),
             cpu: family(),
             outside: family(),
             memory: Family::new_with_constructor(memory_buckets as fn() -> Histogram),
             results: Family::default(),
             operations: Family::default(),
-        };
-        registry.register("capwasm_provider_calls", "Calls, by how they ended", metrics.results.clone());
+        }
+    }
+}
+
+impl CallMetrics {
+    /// Registers `capwasm_provider_call_seconds`, `…_cpu_seconds`, `…_outside_cpu_seconds` and `…_memory_bytes`, and the counters
+    /// `capwasm_provider_calls_total` and `capwasm_provider_operations_total`.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("capwasm_provider_calls", "Calls, by how they ended", self.results.clone());
         let operations = "Writes that calls asked for; how they end is in capwasm_api_writes_total";
-        registry.register("capwasm_provider_operations", operations, metrics.operations.clone());
+        registry.register("capwasm_provider_operations", operations, self.operations.clone());
         let calls = registry.sub_registry_with_prefix("capwasm_provider_call");
-        calls.register("seconds", "From instantiation to answer, waits on others included", metrics.seconds.clone());
-        calls.register("cpu_seconds", "CPU time of guest and host, without any wait", metrics.cpu.clone());
+        calls.register("seconds", "From instantiation to answer, waits on others included", self.seconds.clone());
+        calls.register("cpu_seconds", "CPU time of guest and host, without any wait", self.cpu.clone());
         let outside = "CPU time of the host for HTTP, etcd, workload clusters and Secrets, besides cpu_seconds";
-        calls.register("outside_cpu_seconds", outside, metrics.outside.clone());
-        calls.register("memory_bytes", "Largest linear memory of a call", metrics.memory.clone());
-        metrics
+        calls.register("outside_cpu_seconds", outside, self.outside.clone());
+        calls.register("memory_bytes", "Largest linear memory of a call", self.memory.clone());
     }
 
-    /// Counts a call.
+    /// Counts a call for an object.
     pub(crate) fn count(&self, provider: &str, function: &'static str, call: Result<&Reply, &CallError>) {
-        let result = match call {
-            Ok(Reply { answer: Ok(_), .. }) => "ok",
-            Ok(Reply { answer: Err(_), .. }) => "problem",
-            Err(error) => error.failure.reason(),
-        };
-        self.results.get_or_create(&ResultLabels { provider: provider.to_owned(), function, result }).inc();
-        let Ok(Reply { outcome, stats, .. }) = call else { return };
-        for operation in &outcome.operations {
+        let ended = call.map(|reply| (reply.answer.is_ok(), &reply.stats)).map_err(|error| error.failure.reason());
+        self.ended(provider, function, ended);
+        for operation in call.iter().flat_map(|reply| &reply.outcome.operations) {
             let labels = OperationLabels { provider: provider.to_owned(), operation: name(operation) };
             self.operations.get_or_create(&labels).inc();
         }
+    }
+
+    /// Counts a conversion or an admission.
+    pub(crate) fn count_pure<T>(
+        &self,
+        provider: &str,
+        function: &'static str,
+        call: Result<&PureReply<T>, &PureError>,
+    ) {
+        let ended = call.map(|reply| (reply.answer.is_ok(), &reply.stats)).map_err(PureError::reason);
+        self.ended(provider, function, ended);
+    }
+
+    /// Whether the answer was one or a problem, and what it cost; or why there was none.
+    fn ended(&self, provider: &str, function: &'static str, ended: Result<(bool, &CallStats), &'static str>) {
+        let result = match ended {
+            Ok((true, _)) => "ok",
+            Ok((false, _)) => "problem",
+            Err(reason) => reason,
+        };
+        self.results.get_or_create(&ResultLabels { provider: provider.to_owned(), function, result }).inc();
+        let Ok((_, stats)) = ended else { return };
         let labels = CallLabels { provider: provider.to_owned(), function };
         let observe = |histograms: &Histograms, time: Duration| {
             histograms.get_or_create(&labels).observe(time.as_secs_f64());
@@ -156,7 +178,8 @@ mod tests {
     #[test]
     fn waits_are_told_apart_from_work() {
         let mut registry = Registry::default();
-        let metrics = CallMetrics::register(&mut registry);
+        let metrics = CallMetrics::default();
+        metrics.register(&mut registry);
         let stats = CallStats {
             duration: Duration::from_millis(40),
             cpu: Duration::from_micros(250),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use capwasm_api::descriptor::{ExclusiveBy, KindDescriptor, Role};
 use capwasm_api::json;
-use capwasm_api::names::SECRET_TYPE;
+use capwasm_api::names::{SECRET_TYPE, labels::CLUSTER_NAME};
 use capwasm_reconcile::{ErrorKind, Pass, Plan, ReconcileError, Reconciler, Results};
 use capwasm_remote::Remote;
 use capwasm_runtime::{Call, Capabilities, Facts, Function, Refusal, Refused, Reply};
@@ -117,9 +117,13 @@ impl Reconciler for ProviderReconciler {
     }
 
     fn exclusion(&self, object: &Value) -> Option<String> {
-        let cluster = json::label(object, capwasm_api::names::labels::CLUSTER_NAME)?;
+        let cluster = json::label(object, CLUSTER_NAME)?;
         (self.kind.exclusive_by == ExclusiveBy::Cluster)
             .then(|| format!("{}/{}/{cluster}", self.kind.kind, json::namespace(object)))
+    }
+
+    fn divided_by(&self) -> Option<&str> {
+        Some(CLUSTER_NAME)
     }
 
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {

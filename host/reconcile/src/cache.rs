@@ -369,6 +369,12 @@ impl Cache {
         Some(Known { uid: entry.uid.clone(), version: entry.version, deleting: entry.deleting })
     }
 
+    /// The value of an object's label, without parsing it; `None` also while the kind is not watched.
+    pub(crate) fn label(&self, kind: &Kind, namespace: &str, name: &str, label: &str) -> Option<Arc<str>> {
+        let watch = self.0.watches.read().get(kind).cloned()?;
+        watch.store().get(scope_of(kind, namespace), name)?.label(label)
+    }
+
     /// When to look again for a kind that the server does not know.
     pub(crate) fn look_again_after(&self, group: &str, kind: &str) -> Duration {
         let crds = self.0.watches.read().get(&crd_kind()).map_or(0, |watch| watch.store().version());

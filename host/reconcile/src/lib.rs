@@ -11,7 +11,7 @@
 //!
 //! - [`cache`]: one watch per kind and process, encoded objects, indexed by label and owner;
 //! - [`interests`]: who read what, so that a change wakes exactly the keys that saw the old state;
-//! - [`queue`] and [`exclusion`]: when a key runs, and what never runs at the same time;
+//! - [`queue`], `slots` and [`exclusion`]: when a key runs, whose turn it is, and what never runs at the same time;
 //! - [`apply`]: a [`Plan`] becomes ordered requests, and nothing is written when nothing differs;
 //! - [`manager`]: the loop that ties them together, for any number of controllers, at run time.
 
@@ -28,6 +28,7 @@ pub mod plan;
 pub mod queue;
 mod reconciler;
 pub mod selector;
+mod slots;
 mod trace;
 pub mod view;
 
@@ -35,7 +36,7 @@ pub use apply::{Applied, Executor, Unavailable, Workloads};
 pub use cache::{Cache, CacheError};
 pub use interests::{Interests, Token};
 pub use kind::{ClusterId, Key, Kind, Source};
-pub use manager::{ControllerHandle, Manager, ManagerOptions};
+pub use manager::{ControllerHandle, Manager, ManagerOptions, Slots};
 pub use metrics::Metrics;
 pub use plan::{
     Action, ErrorKind, Event, Operation, OperationError, Place, Plan, Propagation, Results, Target, Verdict,

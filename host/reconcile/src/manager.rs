@@ -5,11 +5,13 @@
 
 mod controller;
 mod scheduler;
+mod slots;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use self::slots::Slots;
 use self::{controller::Controller, scheduler::Scheduler};
 use crate::{
     apply::{Executor, Workloads},
@@ -99,7 +101,12 @@ impl Manager {
 
     /// Starts a controller for all objects of `kind`, with at most `concurrency` passes at a time. Passes start at once.
     pub fn add(&self, kind: Kind, reconciler: Arc<dyn Reconciler>, concurrency: usize) -> ControllerHandle {
-        ControllerHandle(Controller::start(&self.0, kind, reconciler, concurrency.max(1)))
+        self.add_to(&Slots::new(concurrency), kind, reconciler)
+    }
+
+    /// As [`Manager::add`], with slots that other controllers may use as well.
+    pub fn add_to(&self, slots: &Slots, kind: Kind, reconciler: Arc<dyn Reconciler>) -> ControllerHandle {
+        ControllerHandle(Controller::start(&self.0, kind, reconciler, slots))
     }
 
     /// Runs until `shutdown`; then starts no further pass, lets running ones finish within the drain time, and writes
@@ -129,6 +136,11 @@ impl ControllerHandle {
     pub fn replace(&self, reconciler: Arc<dyn Reconciler>) {
         self.0.replace(reconciler);
         self.trigger_all();
+    }
+
+    /// So many passes at a time from now on, of all controllers that have the same slots: see [`Slots::resize`].
+    pub fn resize(&self, slots: usize) {
+        self.0.resize(slots);
     }
 
     /// Runs every key soon, after those with changes.

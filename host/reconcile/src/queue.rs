@@ -1,7 +1,8 @@
 //! When a key runs: once at a time, once for many changes, later after failures.
 //!
-//! Pure: it is told the time. Changes go before resyncs. A key that runs very often is slowed down to a steady rate, so
-//! that a reconciler whose writes wake itself cannot occupy the host.
+//! Pure: it is told the time. It says which keys may run ([`Queue::ready`]) and how urgently; in which order they do is not its
+//! business. A key that runs very often is slowed down to a steady rate, so that a reconciler whose writes wake itself cannot
+//! occupy the host.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -59,16 +60,27 @@ pub enum Outcome {
     Forget,
 }
 
+/// How urgently a key wants to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// Before all others: it has waited for something else already.
+    First,
+    /// Something changed.
+    Change,
+    /// Nothing is known to have changed.
+    Resync,
+}
+
 /// The keys of one controller.
 pub struct Queue<K> {
     rates: Rates,
     entries: HashMap<K, Entry>,
-    changes: VecDeque<K>,
-    resyncs: VecDeque<K>,
+    /// Keys that nobody was told of since they became ready, or more urgent.
+    news: VecDeque<K>,
     timers: BTreeMap<(Instant, u64), K>,
     timer_count: u64,
     retries: Bucket,
-    ready: usize,
+    waiting: usize,
 }
 
 struct Entry {
@@ -86,10 +98,12 @@ struct Entry {
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Idle,
-    /// In a line, since then.
+    /// May run, since then.
     Ready {
         since: Instant,
-        resync: bool,
+        rank: Rank,
+        /// Whether [`Queue::ready`] has still to tell.
+        news: bool,
     },
     Running,
     /// Waits for something that is not the queue's; see [`Queue::park`].
@@ -113,12 +127,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         Self {
             rates,
             entries: HashMap::new(),
-            changes: VecDeque::new(),
-            resyncs: VecDeque::new(),
+            news: VecDeque::new(),
             timers: BTreeMap::new(),
             timer_count: 0,
             retries: Bucket { tokens: rates.retry_burst, filled: now },
-            ready: 0,
+            waiting: 0,
         }
     }
 
@@ -127,10 +140,12 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let entry = self.entry(key, now);
         entry.attempt = 0;
         match entry.state {
-            State::Idle => self.make_ready(key, now, false),
-            State::Ready { since, resync: true } => {
-                entry.state = State::Ready { since, resync: false };
-                self.changes.push_back(key.clone());
+            State::Idle => self.make_ready(key, now, Rank::Change),
+            State::Ready { since, rank: Rank::Resync, news } => {
+                entry.state = State::Ready { since, rank: Rank::Change, news: true };
+                if !news {
+                    self.news.push_back(key.clone());
+                }
             }
             State::Ready { .. } => {}
             State::Running | State::Parked => entry.changed = true,
@@ -141,38 +156,41 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn add_resync(&mut self, key: &K, now: Instant) {
         let entry = self.entry(key, now);
         match entry.state {
-            State::Idle => self.make_ready(key, now, true),
+            State::Idle => self.make_ready(key, now, Rank::Resync),
             State::Running | State::Parked => entry.changed = true,
             State::Ready { .. } => {}
         }
     }
 
-    /// The next key to run, which is then running until [`Queue::done`].
-    pub fn pop(&mut self, now: Instant) -> Option<Run<K>> {
+    /// The next key that became ready, or more urgent: it has to be started, as soon as there is a place for it.
+    pub fn ready(&mut self, now: Instant) -> Option<(K, Rank)> {
         self.fire_timers(now);
         loop {
-            let (key, from_resyncs) = match self.changes.pop_front() {
-                Some(key) => (key, false),
-                None => (self.resyncs.pop_front()?, true),
-            };
-            let rates = self.rates;
-            let Some(entry) = self.entries.get_mut(&key) else { continue };
-            // A key that was in the line of resyncs when something changed stands in both.
-            let State::Ready { since, resync } = entry.state else { continue };
-            if resync != from_resyncs {
-                continue;
+            let key = self.news.pop_front()?;
+            // One that was started in the meantime is no news.
+            if let Some(Entry { state: State::Ready { rank, news: news @ true, .. }, .. }) = self.entries.get_mut(&key)
+            {
+                *news = false;
+                return Some((key, *rank));
             }
-            entry.state = State::Running;
-            entry.changed = false;
-            entry.attempt += 1;
-            entry.runs.take(rates.burst, rates.rate, now);
-            let attempt = entry.attempt;
-            if let Some(timer) = entry.timer.take() {
-                self.timers.remove(&timer);
-            }
-            self.ready -= 1;
-            return Some(Run { key, waited: now.saturating_duration_since(since), attempt });
         }
+    }
+
+    /// The key runs until [`Queue::done`], if it is ready: one that became more urgent may be started twice.
+    pub fn start(&mut self, key: &K, now: Instant) -> Option<Run<K>> {
+        let rates = self.rates;
+        let entry = self.entries.get_mut(key)?;
+        let State::Ready { since, .. } = entry.state else { return None };
+        entry.state = State::Running;
+        entry.changed = false;
+        entry.attempt += 1;
+        entry.runs.take(rates.burst, rates.rate, now);
+        if let Some(timer) = entry.timer.take() {
+            self.timers.remove(&timer);
+        }
+        self.waiting -= 1;
+        let (key, attempt) = (key.clone(), entry.attempt);
+        Some(Run { key, waited: now.saturating_duration_since(since), attempt })
     }
 
     /// The running key cannot run yet; changes are not lost meanwhile.
@@ -195,14 +213,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// The parked key may run: before all others, as it has waited already.
+    /// The parked key may run.
     pub fn unpark(&mut self, key: &K, now: Instant) {
         if let Some(entry) = self.entries.get_mut(key)
             && entry.state == State::Parked
         {
-            entry.state = State::Ready { since: now, resync: false };
-            self.ready += 1;
-            self.changes.push_front(key.clone());
+            entry.state = State::Ready { since: now, rank: Rank::First, news: true };
+            self.waiting += 1;
+            self.news.push_back(key.clone());
         }
     }
 
@@ -228,9 +246,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             Outcome::Forget if !changed => {
                 self.entries.remove(key);
             }
-            Outcome::Forget | Outcome::Again => self.make_ready(key, now, false),
-            _ if changed => self.make_ready(key, now, false),
-            Outcome::Conflict if conflicts <= rates.free_conflicts => self.make_ready(key, now, false),
+            Outcome::Forget | Outcome::Again => self.make_ready(key, now, Rank::Change),
+            _ if changed => self.make_ready(key, now, Rank::Change),
+            Outcome::Conflict if conflicts <= rates.free_conflicts => self.make_ready(key, now, Rank::Change),
             Outcome::Done(after) => self.set_timer(key, now + after),
             Outcome::RetryAfter(after) => self.set_timer(key, now + after),
             Outcome::Conflict | Outcome::Backoff => {
@@ -245,9 +263,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.timers.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// How many keys could run now.
-    pub fn ready(&self) -> usize {
-        self.ready
+    /// How many keys are ready and were not started.
+    pub fn waiting(&self) -> usize {
+        self.waiting
     }
 
     /// How many keys are known.
@@ -273,8 +291,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         })
     }
 
-    /// Puts an idle key in line, or, if it has run too often lately, lets it wait for its turn.
-    fn make_ready(&mut self, key: &K, now: Instant, resync: bool) {
+    /// An idle key may run, or, if it has run too often lately, a little later.
+    fn make_ready(&mut self, key: &K, now: Instant, rank: Rank) {
         let rates = self.rates;
         let Some(entry) = self.entries.get_mut(key) else { return };
         let wait = entry.runs.wait(rates.burst, rates.rate, now);
@@ -282,10 +300,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             self.set_timer(key, now + wait);
             return;
         }
-        entry.state = State::Ready { since: now, resync };
-        self.ready += 1;
-        let line = if resync { &mut self.resyncs } else { &mut self.changes };
-        line.push_back(key.clone());
+        entry.state = State::Ready { since: now, rank, news: true };
+        self.waiting += 1;
+        self.news.push_back(key.clone());
     }
 
     /// Sets the timer of a key, unless an earlier one is set.
@@ -310,7 +327,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.timer = None;
                 if entry.state == State::Idle {
-                    self.make_ready(&key, now, false);
+                    self.make_ready(&key, now, Rank::Change);
                 }
             }
         }
@@ -361,20 +378,25 @@ mod tests {
         (Queue::new(Rates::default(), now), now)
     }
 
+    /// Starts the next key.
+    fn pop(queue: &mut Queue<u32>, now: Instant) -> Option<Run<u32>> {
+        std::iter::from_fn(|| queue.ready(now)).find_map(|(key, _)| queue.start(&key, now))
+    }
+
     #[test]
     fn many_changes_are_one_run_and_a_change_while_running_is_another() {
         let (mut queue, now) = queue();
         (0..3).for_each(|_| queue.add(&1, now));
-        assert_eq!(queue.pop(now).unwrap().key, 1);
-        assert_eq!(queue.pop(now), None);
+        assert_eq!(pop(&mut queue, now).unwrap().key, 1);
+        assert_eq!(pop(&mut queue, now), None);
         (0..3).for_each(|_| queue.add(&1, now));
-        assert_eq!(queue.pop(now), None, "not twice at a time");
+        assert_eq!(pop(&mut queue, now), None, "not twice at a time");
         queue.done(&1, Outcome::Done(LONG), 0.5, now);
-        assert_eq!(queue.pop(now).unwrap().key, 1);
+        assert_eq!(pop(&mut queue, now).unwrap().key, 1);
         queue.done(&1, Outcome::Done(LONG), 0.5, now);
-        assert_eq!(queue.pop(now), None);
+        assert_eq!(pop(&mut queue, now), None);
         assert_eq!(queue.next_timer(), Some(now + LONG));
-        assert_eq!(queue.pop(now + LONG).unwrap().key, 1);
+        assert_eq!(pop(&mut queue, now + LONG).unwrap().key, 1);
     }
 
     #[test]
@@ -383,7 +405,7 @@ mod tests {
         queue.add(&1, now);
         let mut delays = Vec::new();
         for attempt in 1..=14 {
-            let run = queue.pop(now).unwrap();
+            let run = pop(&mut queue, now).unwrap();
             assert_eq!(run.attempt, attempt);
             queue.done(&1, Outcome::Backoff, 0.5, now);
             let next = queue.next_timer().unwrap();
@@ -392,10 +414,10 @@ mod tests {
         }
         assert_eq!(delays[..4], [50, 100, 200, 400]);
         assert_eq!(*delays.last().unwrap(), 60_000);
-        queue.pop(now).unwrap();
+        pop(&mut queue, now).unwrap();
         queue.done(&1, Outcome::Done(LONG), 0.5, now);
         queue.add(&1, now);
-        assert_eq!(queue.pop(now).unwrap().attempt, 1);
+        assert_eq!(pop(&mut queue, now).unwrap().attempt, 1);
         queue.done(&1, Outcome::Backoff, 0.5, now);
         assert_eq!(queue.next_timer(), Some(now + Duration::from_millis(50)));
     }
@@ -404,11 +426,11 @@ mod tests {
     fn a_change_cuts_a_backoff_short() {
         let (mut queue, now) = queue();
         queue.add(&1, now);
-        queue.pop(now);
+        pop(&mut queue, now);
         queue.done(&1, Outcome::RetryAfter(LONG), 0.5, now);
-        assert_eq!(queue.pop(now), None);
+        assert_eq!(pop(&mut queue, now), None);
         queue.add(&1, now);
-        assert_eq!(queue.pop(now).unwrap().attempt, 1);
+        assert_eq!(pop(&mut queue, now).unwrap().attempt, 1);
     }
 
     #[test]
@@ -416,39 +438,53 @@ mod tests {
         let (mut queue, now) = queue();
         queue.add(&1, now);
         for _ in 0..5 {
-            queue.pop(now).unwrap();
+            pop(&mut queue, now).unwrap();
             queue.done(&1, Outcome::Conflict, 0.5, now);
         }
-        queue.pop(now).unwrap();
+        pop(&mut queue, now).unwrap();
         queue.done(&1, Outcome::Conflict, 0.5, now);
-        assert_eq!(queue.pop(now), None);
+        assert_eq!(pop(&mut queue, now), None);
         assert!(queue.next_timer().is_some());
     }
 
     #[test]
-    fn changes_go_before_resyncs() {
+    fn a_key_that_becomes_more_urgent_is_told_again_and_started_once() {
         let (mut queue, now) = queue();
         queue.add_resync(&1, now);
         queue.add_resync(&2, now);
-        queue.add(&3, now);
+        assert_eq!(queue.ready(now), Some((1, Rank::Resync)));
+        queue.add(&1, now);
         queue.add(&2, now);
-        let order: Vec<_> = std::iter::from_fn(|| queue.pop(now).map(|run| run.key)).collect();
-        assert_eq!(order, [3, 2, 1]);
-        assert_eq!(queue.ready(), 0);
+        let told: Vec<_> = std::iter::from_fn(|| queue.ready(now)).collect();
+        assert_eq!(told, [(2, Rank::Change), (1, Rank::Change)], "2 once, as nobody knew of it");
+        assert_eq!(queue.waiting(), 2);
+        assert!(queue.start(&1, now).is_some());
+        assert_eq!(queue.start(&1, now), None);
+        assert_eq!(queue.waiting(), 1);
+    }
+
+    #[test]
+    fn a_key_that_was_started_before_it_was_told_of_is_no_news() {
+        let (mut queue, now) = queue();
+        queue.add_resync(&1, now);
+        queue.ready(now);
+        queue.add(&1, now);
+        queue.start(&1, now).unwrap();
+        assert_eq!(queue.ready(now), None);
+        queue.done(&1, Outcome::Again, 0.5, now);
+        assert_eq!(queue.ready(now), Some((1, Rank::Change)));
     }
 
     #[test]
     fn a_parked_key_keeps_its_changes_and_goes_first_when_it_may() {
         let (mut queue, now) = queue();
         queue.add(&1, now);
-        queue.add(&2, now);
-        assert_eq!(queue.pop(now).unwrap().key, 1);
+        assert_eq!(pop(&mut queue, now).unwrap().key, 1);
         queue.park(&1);
         queue.add(&1, now);
-        assert_eq!(queue.ready(), 1);
+        assert_eq!(queue.waiting(), 0);
         queue.unpark(&1, now);
-        assert_eq!(queue.pop(now).unwrap().key, 1);
-        assert_eq!(queue.pop(now).unwrap().key, 2);
+        assert_eq!(queue.ready(now), Some((1, Rank::First)));
     }
 
     #[test]
@@ -458,7 +494,7 @@ mod tests {
         let mut runs = 0;
         for tenth in 0..100 {
             let now = now + Duration::from_millis(tenth * 100);
-            while queue.pop(now).is_some() {
+            while pop(&mut queue, now).is_some() {
                 runs += 1;
                 queue.done(&1, Outcome::Again, 0.5, now);
             }
@@ -470,14 +506,14 @@ mod tests {
     fn a_forgotten_key_leaves_nothing_behind_unless_it_changed() {
         let (mut queue, now) = queue();
         queue.add(&1, now);
-        queue.pop(now);
+        pop(&mut queue, now);
         queue.done(&1, Outcome::Forget, 0.5, now);
         assert!(queue.is_empty());
         queue.add(&1, now);
-        queue.pop(now);
+        pop(&mut queue, now);
         queue.add(&1, now);
         queue.done(&1, Outcome::Forget, 0.5, now);
-        assert_eq!(queue.pop(now).unwrap().key, 1);
+        assert_eq!(pop(&mut queue, now).unwrap().key, 1);
     }
 
     /// 5,000 keys under random changes, endings and time: none runs twice at a time, none that changed is left out.
@@ -495,7 +531,7 @@ mod tests {
                     due.insert(key);
                 }
                 4..7 => {
-                    if let Some(run) = queue.pop(now) {
+                    if let Some(run) = pop(&mut queue, now) {
                         assert!(running.insert(run.key), "{} runs twice", run.key);
                         assert!(!parked.contains(&run.key));
                         due.remove(&run.key);
@@ -532,7 +568,7 @@ mod tests {
         parked.drain().for_each(|key| queue.unpark(&key, now));
         running.drain().for_each(|key| queue.done(&key, Outcome::Done(LONG), 0.5, now));
         now += Duration::from_secs(60);
-        while let Some(run) = queue.pop(now) {
+        while let Some(run) = pop(&mut queue, now) {
             due.remove(&run.key);
             queue.done(&run.key, Outcome::Done(LONG), 0.5, now);
         }

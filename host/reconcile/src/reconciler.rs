@@ -24,6 +24,12 @@ pub trait Reconciler: Send + Sync + 'static {
         None
     }
 
+    /// The label that divides its slots: objects of one namespace with the same value have at most a quarter of them, and so have
+    /// those of a namespace without the label. `None`: whoever comes first.
+    fn divided_by(&self) -> Option<&str> {
+        None
+    }
+
     /// The finalizers that it puts on every object of its kind before it acts on it. What a plan creates is born with them.
     fn finalizers(&self) -> Vec<String> {
         Vec::new()

@@ -36,7 +36,9 @@ impl CallError {
             Failure::Wall { .. } => raise("wallTimeMs"),
             Failure::Memory { .. } => raise("memoryBytes"),
             Failure::Result { .. } => raise("resultBytes"),
-            Failure::Busy { .. } => raise("concurrency"),
+            Failure::Busy { .. } => "calls that hang, of this provider or of others, have all places of the host: \
+                 capwasm_provider_calls_total with the result ProviderTimeout tells which"
+                .to_owned(),
             Failure::Panic { .. } => "a bug of the host, whose log has more".to_owned(),
             Failure::NotExported => format!("let a component serve as {name} that does what its descriptor says"),
             Failure::Instantiate { .. } => "the host is short of memory, or of places for calls".to_owned(),
@@ -152,7 +154,7 @@ impl fmt::Display for Failure {
                 write!(f, "handed over more than {limit} bytes of answer and outcome (limits.resultBytes)")
             }
             Failure::Panic { message } => write!(f, "the host panicked: {message}"),
-            Failure::Busy { waited } => write!(f, "no free slot within {waited:?} (limits.concurrency)"),
+            Failure::Busy { waited } => write!(f, "no free slot within {waited:?}"),
             Failure::NotExported => write!(f, "the component does not export this role"),
             Failure::Instantiate { message } => write!(f, "cannot be instantiated: {message}"),
         }

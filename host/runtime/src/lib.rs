@@ -68,6 +68,6 @@ pub use http::{HttpClient, HttpRequest, HttpResponse, Network};
 pub use limits::Limits;
 pub use load::{LoadError, SUPPORTED_CONTRACTS, digest};
 pub use outcome::{Condition, Event, ObjectRef, Operation, Outcome, Place};
-pub use provider::{Provider, PureError};
+pub use provider::{Provider, PureError, PureReply};
 pub use refused::{Refusal, Refused};
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};

@@ -27,7 +27,7 @@ pub struct Limits {
     pub keys: u32,
     /// Lines that one call may log, by `log` and by stdout and stderr together.
     pub log_lines: u32,
-    /// Calls of this provider at a time.
+    /// Calls of this provider at a time. A host gives one cluster at most a quarter of them.
     pub concurrency: u32,
 }
 
@@ -42,7 +42,7 @@ impl Default for Limits {
             requests: 256,
             keys: 32,
             log_lines: 500,
-            concurrency: 16,
+            concurrency: 64,
         }
     }
 }

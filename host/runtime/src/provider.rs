@@ -17,7 +17,7 @@ use tracing::Instrument;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
-pub use self::pure::PureError;
+pub use self::pure::{PureError, PureReply};
 use crate::answer::{Answer, CallStats, Problem, Reply};
 use crate::bindings::exports::{
     admission as admit, bootstrap, control_plane, controller, conversion as convert, descriptor,
@@ -139,8 +139,7 @@ impl Provider {
         }
         let permits = self.slots().await.map_err(fail)?;
         let _permits = permits;
-        let digest = short(&self.guest.digest);
-        let span = tracing::info_span!("call", provider = self.guest.name, digest, function = function.name());
+        let span = self.guest.span(function.name());
         let recording = self.recording_of(&call);
         let tape = if recording.is_some() { Tape::recording() } else { Tape::Off };
         let run = contained(self.guest.clone().run(call, tape)).instrument(span).await;
@@ -170,6 +169,11 @@ impl Provider {
 }
 
 impl Guest {
+    /// Around a call.
+    fn span(&self, function: &str) -> tracing::Span {
+        tracing::info_span!("call", provider = self.name, digest = short(&self.digest), function)
+    }
+
     fn error(&self, function: &str, failure: Failure) -> CallError {
         CallError {
             provider: self.name.clone(),
@@ -284,16 +288,20 @@ impl OneCall {
         })
     }
 
-    fn finish(self, answer: Result<Result<Answer, Problem>, Failure>) -> Finished {
-        let (duration, outside) = (self.started.elapsed(), self.meter.spent_outside());
-        let State { memory, outcome, facts, tape, .. } = self.store.into_data();
-        let stats = CallStats {
-            duration,
+    fn stats(&self) -> CallStats {
+        let (state, outside) = (self.store.data(), self.meter.spent_outside());
+        CallStats {
+            duration: self.started.elapsed(),
             cpu: self.meter.spent().saturating_sub(outside),
             cpu_outside: outside,
-            peak_memory: memory.peak(),
-            result_bytes: usize::try_from(outcome.used()).unwrap_or(usize::MAX),
-        };
+            peak_memory: state.memory.peak(),
+            result_bytes: usize::try_from(state.outcome.used()).unwrap_or(usize::MAX),
+        }
+    }
+
+    fn finish(self, answer: Result<Result<Answer, Problem>, Failure>) -> Finished {
+        let stats = self.stats();
+        let State { outcome, facts, tape, .. } = self.store.into_data();
         let result = answer.map(|answer| Reply { answer, outcome: outcome.into_outcome(), stats });
         Finished { result, object: self.object, facts, tape }
     }

@@ -21,7 +21,8 @@ const PURE: u32 = 4;
 /// How the runtime is made.
 #[derive(Clone, Debug)]
 pub struct RuntimeOptions {
-    /// Calls at a time, of all providers together. Pure functions (conversion, admission) have places of their own.
+    /// Calls at a time, of all providers together: by default four times what one may have. Pure functions (conversion,
+    /// admission) have places of their own.
     pub max_in_flight: u32,
     /// Most memory that a provider's limits may grant to one call, bytes.
     pub max_memory_bytes: u64,
@@ -36,7 +37,7 @@ pub struct RuntimeOptions {
 impl Default for RuntimeOptions {
     fn default() -> Self {
         RuntimeOptions {
-            max_in_flight: 64,
+            max_in_flight: 256,
             max_memory_bytes: 512 << 20,
             max_component_bytes: 64 << 20,
             aot_dir: None,

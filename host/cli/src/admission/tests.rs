@@ -3,6 +3,7 @@
 use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
+use tracing_subscriber::prelude::*;
 
 use super::*;
 use crate::testing::{GROUP, object, pool, refusal, world};
@@ -107,4 +108,66 @@ async fn nothing_is_stored_while_the_provider_that_has_to_be_asked_is_not_loaded
     changes.mark_unchanged();
     assert_eq!(admissions.kinds(), []);
     pools.create(&PostParams::default(), &admitted("v1beta2", "q", "forbid", json!({}))).await.unwrap();
+}
+
+/// What an API server asks of a provider is told like every other call: metrics by function and result, and a span.
+#[tokio::test]
+async fn admissions_and_conversions_are_counted_and_traced_like_all_calls() {
+    let spans = Spans::default();
+    let _tracing = tracing_subscriber::registry().with(spans.clone()).set_default();
+    let world = world().await.with_crds().await;
+    world.conversions.serve(&world.provider);
+    let (new, old) = (world.pools("v1beta2"), world.pools("v1beta1"));
+    new.create(&PostParams::default(), &admitted("v1beta2", "p", "zone", json!({}))).await.unwrap();
+    for admit in ["forbid", "panic", "act"] {
+        refusal(new.create(&PostParams::default(), &admitted("v1beta2", "q", admit, json!({}))).await);
+    }
+    old.get("p").await.unwrap();
+
+    let mut registry = prometheus_client::registry::Registry::default();
+    world.conversions.calls().register(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for line in [
+        r#"capwasm_provider_calls_total{provider="fixture",function="admission.default",result="ok"} "#,
+        r#"capwasm_provider_calls_total{provider="fixture",function="admission.default",result="ProviderTrapped"} 1"#,
+        r#"capwasm_provider_calls_total{provider="fixture",function="admission.default",result="ProviderContractBroken"} 1"#,
+        r#"capwasm_provider_calls_total{provider="fixture",function="admission.validate",result="ok"} 1"#,
+        r#"capwasm_provider_calls_total{provider="fixture",function="admission.validate",result="problem"} 1"#,
+        r#"capwasm_provider_calls_total{provider="fixture",function="conversion.convert",result="ok"} "#,
+        r#"capwasm_provider_call_seconds_count{provider="fixture",function="conversion.convert"} "#,
+        r#"capwasm_provider_call_seconds_count{provider="fixture",function="admission.validate"} 2"#,
+        r#"capwasm_provider_call_memory_bytes_count{provider="fixture",function="admission.validate"} 2"#,
+    ] {
+        assert!(text.lines().any(|found| found.starts_with(line)), "{line} is not in\n{text}");
+    }
+    let seen = spans.0.lock().clone();
+    for function in ["admission.default", "admission.validate"] {
+        assert!(seen.iter().any(|fields| fields.contains(&format!("function={function:?}"))), "{function}: {seen:?}");
+    }
+}
+
+/// The fields of the spans `call` that were opened on this thread: conversions have one of their own.
+#[derive(Clone, Default)]
+struct Spans(Arc<parking_lot::Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Spans {
+    fn on_new_span(
+        &self,
+        attributes: &tracing::span::Attributes<'_>,
+        _: &tracing::Id,
+        _: tracing_subscriber::layer::Context<'_, S>,
+    ) {
+        struct Text(String);
+        impl tracing::field::Visit for Text {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                self.0 += &format!("{field}={value:?} ");
+            }
+        }
+        if attributes.metadata().name() == "call" {
+            let mut text = Text(String::new());
+            attributes.record(&mut text);
+            self.0.lock().push(text.0);
+        }
+    }
 }

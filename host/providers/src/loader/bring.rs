@@ -223,15 +223,20 @@ impl Loader {
         }
         let mut providers = self.providers.lock();
         let loaded = providers.entry(name.to_owned()).or_default();
+        let concurrency = usize::try_from(terms.limits.concurrency).unwrap_or(usize::MAX);
+        let slots = loaded.slots.get_or_insert_with(|| Slots::new(concurrency)).clone();
+        // Fewer before a component that has fewer places serves, more after: so its passes never wait for one.
+        slots.resize(concurrency.min(slots.count()));
         for (kind, reconciler) in kinds {
             match loaded.controllers.get(&kind) {
                 Some(controller) => controller.replace(reconciler),
                 None => {
-                    let concurrency = usize::try_from(terms.limits.concurrency).unwrap_or(1).max(1);
-                    loaded.controllers.insert(kind.clone(), self.parts.manager.add(kind, reconciler, concurrency));
+                    let controller = self.parts.manager.add_to(&slots, kind.clone(), reconciler);
+                    loaded.controllers.insert(kind, controller);
                 }
             }
         }
+        loaded.controllers.values().for_each(|controller| controller.resize(concurrency));
         if let Some(conversions) = &self.parts.conversions {
             conversions.serve(provider);
         }

@@ -47,6 +47,10 @@ impl Entry {
         Ok(object)
     }
 
+    pub(super) fn label(&self, key: &str) -> Option<Arc<str>> {
+        self.labels.iter().find(|label| &*label.0 == key).map(|label| label.1.clone())
+    }
+
     /// Whether any of these parts is another in `old`. What cannot be parsed differs.
     fn differs(&self, old: &Self, parts: Parts) -> bool {
         let replaced = old.uid != self.uid;

@@ -11,11 +11,13 @@ use futures::FutureExt;
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
-use super::{Claim, Scheduler, Shared};
+use super::{
+    Claim, Scheduler, Shared,
+    slots::{Slot, Slots},
+};
 use crate::{
     apply::Applied,
     cache::{Cache, CacheError, Written},
@@ -27,6 +29,7 @@ use crate::{
     plan::{ErrorKind, Event, Plan, Results, Verdict},
     queue::{Outcome, Run},
     reconciler::{Pass, ReconcileError, Reconciler},
+    slots::Share,
     trace::trace_id,
     view::View,
 };
@@ -41,7 +44,7 @@ pub(super) struct Controller {
     kind: Kind,
     reconciler: RwLock<Arc<dyn Reconciler>>,
     scheduler: Arc<Scheduler>,
-    slots: Arc<Semaphore>,
+    slots: Slots,
     /// Results of operations, until the key's next pass takes them.
     results: Mutex<HashMap<Key, Results>>,
     /// Since when there is a status that was not written, because it may wait.
@@ -58,18 +61,11 @@ enum Ended {
 }
 
 impl Controller {
-    pub(super) fn start(
-        shared: &Arc<Shared>,
-        kind: Kind,
-        reconciler: Arc<dyn Reconciler>,
-        concurrency: usize,
-    ) -> Arc<Self> {
+    pub(super) fn start(shared: &Arc<Shared>, kind: Kind, reconciler: Arc<dyn Reconciler>, slots: &Slots) -> Arc<Self> {
         let name = reconciler.name().to_owned();
         let scheduler = Arc::new(Scheduler::new(&name, shared.options.rates, &shared.metrics));
         let id = shared.interests.register(scheduler.clone());
         shared.executor.born_with().set(&kind, reconciler.finalizers());
-        let label = ControllerLabel { controller: name.clone() };
-        shared.metrics.limit.get_or_create(&label).set(i64::try_from(concurrency).unwrap_or(i64::MAX));
         let controller = Arc::new(Self {
             shared: shared.clone(),
             id,
@@ -77,12 +73,13 @@ impl Controller {
             kind: kind.clone(),
             reconciler: RwLock::new(reconciler),
             scheduler,
-            slots: Arc::new(Semaphore::new(concurrency)),
+            slots: slots.clone(),
             results: Mutex::default(),
             held: Mutex::default(),
             passes: TaskTracker::new(),
             stopping: shared.stopping.child_token(),
         });
+        controller.tell_limit();
         // Subscribed before looking, so that no object is missed in between.
         shared.interests.subscribe(id, shared.cache.source(), &kind);
         shared.cache.start(&kind);
@@ -97,6 +94,17 @@ impl Controller {
         *self.reconciler.write() = reconciler;
     }
 
+    pub(super) fn resize(&self, slots: usize) {
+        self.slots.resize(slots);
+        self.tell_limit();
+    }
+
+    fn tell_limit(&self) {
+        let label = ControllerLabel { controller: self.name.clone() };
+        let limit = i64::try_from(self.slots.count()).unwrap_or(i64::MAX);
+        self.shared.metrics.limit.get_or_create(&label).set(limit);
+    }
+
     pub(super) fn trigger_all(&self) {
         for (namespace, name) in self.shared.cache.names(&self.kind) {
             self.scheduler.add_resync(&Key::new(&self.kind, &namespace, &name));
@@ -109,28 +117,42 @@ impl Controller {
         self.passes.close();
         self.passes.wait().await;
         self.shared.interests.unregister(self.id);
+        self.slots.forget(|claim| claim.controller == self.id);
+        while self.scheduler.granted().is_some() {}
         for (key, group) in self.scheduler.drain_waiting() {
             self.leave(&self.claim(&key), &group);
         }
     }
 
-    /// Starts passes until stopped. Each runs as its own task, so a slow one holds up nobody.
+    /// Starts passes until stopped. Each runs as its own task, so a slow one holds up nobody; one that waits for a slot is
+    /// no task, and holds nothing.
     async fn work(self: Arc<Self>) {
         loop {
-            let slot = tokio::select! {
-                slot = self.slots.clone().acquire_owned() => slot,
-                () = self.stopping.cancelled() => return,
-            };
-            // The semaphore is never closed; if it were, no pass could start.
-            let Ok(slot) = slot else { return };
-            let Some(run) = self.scheduler.next(&self.stopping).await else { return };
-            let controller = self.clone();
-            self.passes.spawn(self.shared.tasks.track_future(async move { controller.run_guarded(run, slot).await }));
+            while let Some((key, rank)) = self.scheduler.ready() {
+                self.slots.ask(self.share(&key), self.claim(&key), rank);
+            }
+            while let Some((run, slot)) = self.scheduler.granted() {
+                let Some(run) = run else { continue };
+                let controller = self.clone();
+                let guarded = async move { controller.run_guarded(run, slot).await };
+                self.passes.spawn(self.shared.tasks.track_future(guarded));
+            }
+            if !self.scheduler.changed(&self.stopping).await {
+                return;
+            }
         }
     }
 
+    /// Whose slots a pass takes.
+    fn share(&self, key: &Key) -> Share {
+        let reconciler = self.reconciler.read().clone();
+        let label = reconciler.divided_by()?;
+        let value = self.shared.cache.label(&self.kind, &key.namespace, &key.name, label);
+        Some(format!("{}/{}", key.namespace, value.as_deref().unwrap_or_default()).into())
+    }
+
     /// A panic anywhere in a run must not leave the key running for ever.
-    async fn run_guarded(&self, run: Run<Key>, slot: OwnedSemaphorePermit) {
+    async fn run_guarded(&self, run: Run<Key>, slot: Slot) {
         let key = run.key.clone();
         let mut group = None;
         if AssertUnwindSafe(self.run(run, slot, &mut group)).catch_unwind().await.is_err() {
@@ -141,7 +163,7 @@ impl Controller {
     }
 
     /// `entered` is the group that is held while it runs.
-    async fn run(&self, run: Run<Key>, slot: OwnedSemaphorePermit, entered: &mut Option<String>) {
+    async fn run(&self, run: Run<Key>, slot: Slot, entered: &mut Option<String>) {
         let key = &run.key;
         let claim = self.claim(key);
         let waited_for = self.scheduler.take_waiting_for(key);

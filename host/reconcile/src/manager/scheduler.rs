@@ -1,7 +1,7 @@
 //! A controller's queue, shared between those who wake keys and the one who runs them.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -13,14 +13,17 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     interests::Wake,
     kind::Key,
+    manager::slots::Slot,
     metrics::{Metrics, QueueLabels},
-    queue::{Outcome, Queue, Rates, Run},
+    queue::{Outcome, Queue, Rank, Rates, Run},
 };
 
 pub(super) struct Scheduler {
     queue: Mutex<Queue<Key>>,
     /// The group that each parked key waits for.
     waiting_for: Mutex<HashMap<Key, String>>,
+    /// Keys that have a slot and were not started yet.
+    granted: Mutex<VecDeque<(Key, Slot)>>,
     changed: Notify,
     depth: Gauge,
     adds: Counter,
@@ -34,6 +37,7 @@ impl Scheduler {
         Self {
             queue: Mutex::new(Queue::new(rates, Instant::now())),
             waiting_for: Mutex::default(),
+            granted: Mutex::default(),
             changed: Notify::new(),
             depth: metrics.depth.get_or_create_owned(&labels),
             adds: metrics.adds.get_or_create_owned(&labels),
@@ -42,28 +46,39 @@ impl Scheduler {
         }
     }
 
-    /// The next key, once there is one; `None` when stopped.
-    pub(super) async fn next(&self, stopping: &CancellationToken) -> Option<Run<Key>> {
-        loop {
-            let notified = self.changed.notified();
-            let timer = {
-                if stopping.is_cancelled() {
-                    return None;
-                }
-                let mut queue = self.queue.lock();
-                if let Some(run) = queue.pop(Instant::now()) {
-                    self.depth.set(count(queue.ready()));
-                    self.waited.observe(run.waited.as_secs_f64());
-                    return Some(run);
-                }
-                queue.next_timer()
-            };
-            let timer = timer.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
-            tokio::select! {
-                () = notified => {}
-                () = tokio::time::sleep_until(timer.into()) => {}
-                () = stopping.cancelled() => return None,
-            }
+    /// A key that became ready, or more urgent.
+    pub(super) fn ready(&self) -> Option<(Key, Rank)> {
+        self.queue.lock().ready(Instant::now())
+    }
+
+    /// The key has a slot from now on. Neither blocks nor drops it.
+    pub(super) fn grant(&self, key: Key, slot: Slot) {
+        self.granted.lock().push_back((key, slot));
+        self.changed.notify_one();
+    }
+
+    /// A key with its slot, and with its run, unless that has begun already.
+    pub(super) fn granted(&self) -> Option<(Option<Run<Key>>, Slot)> {
+        let (key, slot) = self.granted.lock().pop_front()?;
+        let mut queue = self.queue.lock();
+        let run = queue.start(&key, Instant::now());
+        self.depth.set(count(queue.waiting()));
+        if let Some(run) = &run {
+            self.waited.observe(run.waited.as_secs_f64());
+        }
+        Some((run, slot))
+    }
+
+    /// Returns when there may be something to do; `false` when stopped.
+    pub(super) async fn changed(&self, stopping: &CancellationToken) -> bool {
+        let timer = self.queue.lock().next_timer();
+        let timer = timer.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => false,
+            // Remembers one notification, so that none between a look and this is lost.
+            () = self.changed.notified() => true,
+            () = tokio::time::sleep_until(timer.into()) => true,
         }
     }
 
@@ -108,7 +123,7 @@ impl Scheduler {
         {
             let mut queue = self.queue.lock();
             change(&mut queue, Instant::now());
-            self.depth.set(count(queue.ready()));
+            self.depth.set(count(queue.waiting()));
         }
         self.changed.notify_one();
     }

@@ -4,4 +4,5 @@
 mod caches;
 mod operations;
 mod passes;
+mod slots;
 mod support;

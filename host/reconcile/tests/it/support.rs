@@ -208,6 +208,7 @@ type Group = dyn Fn(&Value) -> Option<String> + Send + Sync;
 pub struct Closure {
     reconcile: Arc<Function>,
     group: Arc<Group>,
+    divided_by: Option<&'static str>,
     finalizers: Vec<String>,
     passes: Arc<Mutex<HashMap<String, usize>>>,
 }
@@ -217,6 +218,7 @@ impl Closure {
         Self {
             reconcile: Arc::new(reconcile),
             group: Arc::new(|_| None),
+            divided_by: None,
             finalizers: Vec::new(),
             passes: Arc::default(),
         }
@@ -224,6 +226,11 @@ impl Closure {
 
     pub fn grouped(mut self, group: impl Fn(&Value) -> Option<String> + Send + Sync + 'static) -> Self {
         self.group = Arc::new(group);
+        self
+    }
+
+    pub fn divided_by(mut self, label: &'static str) -> Self {
+        self.divided_by = Some(label);
         self
     }
 
@@ -245,6 +252,10 @@ impl Reconciler for Closure {
 
     fn exclusion(&self, object: &Value) -> Option<String> {
         (self.group)(object)
+    }
+
+    fn divided_by(&self) -> Option<&str> {
+        self.divided_by
     }
 
     fn finalizers(&self) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use wasmtime::Store;
 
-use super::{Exports, Provider, PureError};
+use super::{Exports, Provider, PureError, PureReply};
 use crate::failure::Failure;
 use crate::state::State;
 
@@ -18,8 +18,8 @@ impl Provider {
     /// `object` with what its author left out, as JSON text; `old` is the stored one, none when it is created.
     ///
     /// # Errors
-    /// When the provider does not admit, refuses, traps or passes a limit.
-    pub async fn default_object(&self, object: String, old: Option<String>) -> Result<String, PureError> {
+    /// When the provider does not admit, traps or passes a limit.
+    pub async fn default_object(&self, object: String, old: Option<String>) -> Result<PureReply<String>, PureError> {
         if !self.admits() {
             return Err(self.pure.error(DEFAULT, Failure::NotExported).into());
         }
@@ -34,8 +34,12 @@ impl Provider {
     /// Warnings for the client, if the object may be stored.
     ///
     /// # Errors
-    /// When the provider does not admit, refuses ([`PureError::Refused`]), traps or passes a limit.
-    pub async fn validate_object(&self, object: String, old: Option<String>) -> Result<Vec<String>, PureError> {
+    /// When the provider does not admit, traps or passes a limit.
+    pub async fn validate_object(
+        &self,
+        object: String,
+        old: Option<String>,
+    ) -> Result<PureReply<Vec<String>>, PureError> {
         if !self.admits() {
             return Err(self.pure.error(VALIDATE, Failure::NotExported).into());
         }

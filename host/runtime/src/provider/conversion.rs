@@ -2,7 +2,7 @@
 
 use wasmtime::Store;
 
-use super::{Exports, Provider, PureError};
+use super::{Exports, Provider, PureError, PureReply};
 use crate::failure::Failure;
 use crate::state::State;
 
@@ -17,8 +17,8 @@ impl Provider {
     /// `objects`, JSON text of one kind, each in version `to` (`group/version`), in order.
     ///
     /// # Errors
-    /// When the provider does not convert, refuses, traps or passes a limit.
-    pub async fn convert(&self, objects: Vec<String>, to: &str) -> Result<Vec<String>, PureError> {
+    /// When the provider does not convert, traps or passes a limit.
+    pub async fn convert(&self, objects: Vec<String>, to: &str) -> Result<PureReply<Vec<String>>, PureError> {
         if !self.converts() {
             return Err(self.pure.error(CONVERT, Failure::NotExported).into());
         }
@@ -29,8 +29,10 @@ impl Provider {
         };
         let bytes = |texts: &Vec<String>| texts.iter().map(String::len).sum();
         let converted = self.pure.ask(CONVERT, &self.guest.shared.conversions, work, bytes).await?;
-        if converted.len() != objects.len() {
-            let problem = format!("it answered {} objects for {}", converted.len(), objects.len());
+        if let Ok(texts) = &converted.answer
+            && texts.len() != objects.len()
+        {
+            let problem = format!("it answered {} objects for {}", texts.len(), objects.len());
             return Err(PureError::Contract { function: CONVERT, problem });
         }
         Ok(converted)

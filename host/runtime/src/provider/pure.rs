@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
+use tracing::Instrument;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use super::{Exports, Guest, contained};
-use crate::answer::Problem;
+use crate::answer::{CallStats, Problem};
 use crate::bindings::types;
 use crate::call::{Call, Capabilities, Facts, Function};
 use crate::failure::{CallError, Failure};
@@ -18,15 +19,21 @@ use crate::grants::Grants;
 use crate::record::tape::Tape;
 use crate::state::State;
 
+/// What a pure function answered.
+#[derive(Clone, Debug)]
+pub struct PureReply<T> {
+    /// The answer, or why the provider says no.
+    pub answer: Result<T, Problem>,
+    /// What it cost.
+    pub stats: CallStats,
+}
+
 /// Why a pure function gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum PureError {
     /// The call came to nothing.
     #[error(transparent)]
     Call(Box<CallError>),
-    /// The provider says no.
-    #[error("{0}")]
-    Refused(Problem),
     /// It collected an outcome, or answered what it must not.
     #[error("the provider breaks the contract of {function}: {problem}")]
     Contract {
@@ -35,6 +42,16 @@ pub enum PureError {
         /// What it did.
         problem: String,
     },
+}
+
+impl PureError {
+    /// CamelCase: that of the failure, as conditions have it, or `ProviderContractBroken`.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            PureError::Call(error) => error.failure.reason(),
+            PureError::Contract { .. } => "ProviderContractBroken",
+        }
+    }
 }
 
 impl From<CallError> for PureError {
@@ -56,29 +73,27 @@ impl Guest {
         places: &Arc<Semaphore>,
         work: impl AsyncFnOnce(&Exports, &mut Store<State>, Instance) -> wasmtime::Result<Result<T, types::Problem>>,
         bytes: impl FnOnce(&T) -> usize,
-    ) -> Result<T, PureError> {
-        let run = contained(self.run_pure(function, places, work, bytes)).await;
-        let (answer, acted) = run
+    ) -> Result<PureReply<T>, PureError> {
+        let waited = self.limits.wall_time();
+        let permit = tokio::time::timeout(waited, places.clone().acquire_owned()).await;
+        let Ok(Ok(_permit)) = permit else { return Err(self.error(function, Failure::Busy { waited }).into()) };
+        let run = contained(self.run_pure(function, work, bytes)).instrument(self.span(function)).await;
+        let (reply, acted) = run
             .map_err(|message| self.error(function, Failure::Panic { message }))?
             .map_err(|failure| self.error(function, failure))?;
-        let answer = answer.map_err(PureError::Refused)?;
-        if acted {
+        if acted && reply.answer.is_ok() {
             return Err(PureError::Contract { function, problem: "it used `outcome`".to_owned() });
         }
-        Ok(answer)
+        Ok(reply)
     }
 
     /// The answer, and whether it collected an outcome.
     async fn run_pure<T>(
         &self,
         function: &'static str,
-        places: &Arc<Semaphore>,
         work: impl AsyncFnOnce(&Exports, &mut Store<State>, Instance) -> wasmtime::Result<Result<T, types::Problem>>,
         bytes: impl FnOnce(&T) -> usize,
-    ) -> Result<(Result<T, Problem>, bool), Failure> {
-        let waited = self.limits.wall_time();
-        let permit = tokio::time::timeout(waited, places.clone().acquire_owned()).await;
-        let Ok(Ok(_permit)) = permit else { return Err(Failure::Busy { waited }) };
+    ) -> Result<(PureReply<T>, bool), Failure> {
         let call = Call {
             // Not used: pure functions belong to no role.
             function: Function::ClusterProvision,
@@ -97,6 +112,7 @@ impl Guest {
                 Ok(answer)
             })
             .await?;
-        Ok((answer, !running.store.into_data().outcome.into_outcome().is_empty()))
+        let reply = PureReply { answer, stats: running.stats() };
+        Ok((reply, !running.store.into_data().outcome.into_outcome().is_empty()))
     }
 }

@@ -19,7 +19,8 @@ async fn defaults_are_filled_in_and_the_stored_object_is_at_hand() {
     let bench = Bench::new(Limits::default()).await;
     assert!(bench.provider.admits());
     let zone = async |old: Option<String>| {
-        let text = bench.provider.default_object(pool("zone", json!({"rack": "7"})), old).await.unwrap();
+        let reply = bench.provider.default_object(pool("zone", json!({"rack": "7"})), old).await.unwrap();
+        let text = reply.answer.unwrap();
         serde_json::from_str::<Value>(&text).unwrap()["spec"]["placement"].take()
     };
     assert_eq!(zone(None).await, json!({"rack": "7", "zone": "z"}));
@@ -29,10 +30,14 @@ async fn defaults_are_filled_in_and_the_stored_object_is_at_hand() {
 #[tokio::test]
 async fn an_object_is_refused_in_the_providers_words_or_let_through_with_warnings() {
     let bench = Bench::new(Limits::default()).await;
-    let validate = async |object: String, old: Option<String>| bench.provider.validate_object(object, old).await;
-    let refused = async |object: String, old| match validate(object, old).await {
-        Err(PureError::Refused(problem)) => (problem.fault, problem.message),
-        other => panic!("{other:?}"),
+    let validate = async |object: String, old: Option<String>| {
+        let reply = bench.provider.validate_object(object, old).await.unwrap();
+        assert!(reply.stats.peak_memory > 0, "what it cost is told of a refusal too");
+        reply.answer
+    };
+    let refused = async |object: String, old| {
+        let problem = validate(object, old).await.unwrap_err();
+        (problem.fault, problem.message)
     };
     let (a, b) = (pool("zone", json!({"zone": "a"})), pool("zone", json!({"zone": "b"})));
     assert_eq!(validate(a.clone(), Some(a.clone())).await.unwrap(), Vec::<String>::new());

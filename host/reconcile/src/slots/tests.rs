@@ -1,0 +1,142 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use super::*;
+
+fn of(share: &str) -> Share {
+    Some(share.into())
+}
+
+/// Who has a slot after these asked, `a1` being the first of share `a`; in small letters for changes, in capitals for resyncs.
+fn admitted(count: usize, asking: &str) -> (Lines<String>, String) {
+    let mut lines = Lines::new(count);
+    let granted: Vec<String> = asking.split_whitespace().filter_map(|who| who_has_it(ask(&mut lines, who))).collect();
+    (lines, granted.join(" "))
+}
+
+fn ask(lines: &mut Lines<String>, who: &str) -> Option<Granted<String>> {
+    let share = who[..1].to_lowercase();
+    let rank = if who.starts_with(char::is_uppercase) { Rank::Resync } else { Rank::Change };
+    lines.ask((share != "_").then(|| share.into()), who.to_owned(), rank)
+}
+
+fn who_has_it(granted: Option<Granted<String>>) -> Option<String> {
+    granted.map(|granted| granted.who)
+}
+
+#[test]
+fn one_share_has_at_most_a_quarter_rounded_up() {
+    let rows = [
+        ("a quarter", 8, "a1 a2 a3 a4", "a1 a2"),
+        ("rounded up", 9, "a1 a2 a3 a4", "a1 a2 a3"),
+        ("at least one", 2, "a1 a2", "a1"),
+        ("of one slot all", 1, "a1 b1", "a1"),
+        ("each its own", 8, "a1 a2 a3 b1 b2 b3 c1", "a1 a2 b1 b2 c1"),
+        ("all slots are taken", 4, "a1 b1 c1 d1 e1", "a1 b1 c1 d1"),
+        ("what is not divided has all", 4, "_1 _2 _3 _4 _5", "_1 _2 _3 _4"),
+        ("a resync counts too", 8, "A1 a2 A3 a4", "A1 a2"),
+    ];
+    for (row, count, asking, expected) in rows {
+        assert_eq!(admitted(count, asking).1, expected, "{row}");
+    }
+}
+
+#[test]
+fn a_slot_that_is_left_goes_to_whose_turn_it_is() {
+    let rows = [
+        ("the one who has waited longest", 4, "a1 b1 c1 d1 e1 f1", "b", "e1"),
+        ("its own share's first", 8, "a1 a2 a3 a4 b1", "a", "a3"),
+        ("nobody, when all who wait have their quarter", 8, "a1 a2 a3 b1", "b", ""),
+        ("a change before a resync that waits longer", 4, "a1 b1 c1 d1 E1 f1", "a", "f1"),
+        ("a resync, when the changes have their quarter", 8, "a1 a2 a3 b1 b2 c1 c2 d1 d2 E1", "b", "E1"),
+    ];
+    for (row, count, asking, leaving, expected) in rows {
+        let (mut lines, _) = admitted(count, asking);
+        assert_eq!(who_has_it(lines.leave(&of(leaving))).unwrap_or_default(), expected, "{row}");
+    }
+}
+
+/// A cluster with 1,000 waiting keys has its turn as any other, and no more.
+#[test]
+fn shares_take_turns_however_long_their_lines_are() {
+    let mut lines = Lines::new(4);
+    ["w", "x", "y", "z"].iter().for_each(|share| drop(lines.ask(of(share), format!("{share}0"), Rank::Change)));
+    (0..1_000).for_each(|key| assert_eq!(lines.ask(of("a"), format!("a{key}"), Rank::Change), None));
+    for share in ["b", "c"] {
+        (0..2).for_each(|key| assert_eq!(lines.ask(of(share), format!("{share}{key}"), Rank::Change), None));
+    }
+    assert_eq!(lines.ask(of("c"), "c first".to_owned(), Rank::First), None);
+    let mut order = Vec::new();
+    let mut leaving = of("w");
+    for _ in 0..8 {
+        let granted = lines.leave(&leaving).unwrap();
+        leaving = granted.share;
+        order.push(granted.who);
+    }
+    assert_eq!(order, ["a0", "b0", "c first", "a1", "b1", "c0", "a2", "c1"]);
+}
+
+#[test]
+fn another_number_of_slots_holds_at_once_and_takes_from_nobody() {
+    let (mut lines, granted) = admitted(4, "a1 a2 a3 b1 b2 c1");
+    assert_eq!(granted, "a1 b1 c1");
+    let more: Vec<_> = lines.resize(8).into_iter().map(|granted| granted.who).collect();
+    assert_eq!(more, ["a2", "b2"], "a3 would be more than a quarter of 8");
+    assert!(lines.resize(2).is_empty());
+    assert_eq!(lines.leave(&of("a")), None, "four are still more than two");
+    assert_eq!(ask(&mut lines, "d1"), None);
+    ["b", "b"].iter().for_each(|share| assert_eq!(lines.leave(&of(share)), None));
+    assert_eq!(who_has_it(lines.leave(&of("a"))).as_deref(), Some("a3"), "a has waited longest, and has none now");
+}
+
+#[test]
+fn who_is_forgotten_gets_nothing() {
+    let (mut lines, _) = admitted(4, "a1 a2 A3 b1 b2");
+    lines.forget(|who| who.to_lowercase().starts_with('a'));
+    assert_eq!(lines.leave(&of("a")), None);
+    assert_eq!(who_has_it(lines.leave(&of("b"))).as_deref(), Some("b2"));
+}
+
+/// Random shares, ranks, endings and sizes: never more than there are, never more than a quarter for one, nobody waits who may
+/// go on, and everybody has a slot in the end, exactly once.
+#[test]
+fn no_share_passes_its_quarter_and_nobody_is_left_out() {
+    let mut random = StdRng::seed_from_u64(11);
+    for round in 0..200_u64 {
+        let mut lines = Lines::new(random.random_range(1..20));
+        let (mut asked, mut running, mut seen) = (0_usize, Vec::<Share>::new(), std::collections::HashSet::new());
+        for step in 0..400 {
+            let granted = match random.random_range(0..10) {
+                0..5 if step < 300 => {
+                    let rank = [Rank::First, Rank::Change, Rank::Resync][random.random_range(0..3)];
+                    asked += 1;
+                    // Two of three are of one share.
+                    let share = of(["hog", "hog", "a", "b", "c", "d"][random.random_range(0..6)]);
+                    lines.ask(share, asked, rank).into_iter().collect()
+                }
+                5 => lines.resize(random.random_range(1..20)),
+                _ if running.is_empty() => Vec::new(),
+                _ => {
+                    let share = running.swap_remove(random.random_range(0..running.len()));
+                    lines.leave(&share).into_iter().collect()
+                }
+            };
+            for Granted { who, share } in granted {
+                assert!(seen.insert(who), "{who} twice, round {round}");
+                running.push(share.clone());
+                let of_share = running.iter().filter(|other| **other == share).count();
+                assert!(running.len() <= lines.count(), "round {round}");
+                assert!(of_share <= lines.count().div_ceil(4), "round {round}: {of_share} of {}", lines.count());
+            }
+            assert_eq!(lines.next(), None, "somebody waits who may go on, round {round}");
+        }
+        while let Some(share) = running.pop() {
+            running.extend(lines.leave(&share).map(|granted| {
+                assert!(seen.insert(granted.who), "twice, round {round}");
+                granted.share
+            }));
+        }
+        assert_eq!(seen.len(), asked, "round {round}");
+    }
+}
