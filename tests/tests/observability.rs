@@ -88,8 +88,11 @@ async fn one_trace_id_finds_the_log_lines_and_the_spans_of_a_pass() {
     let sample = Sample::new("traced", 1, 0);
     sample.create(&objects).await;
     sample.provisioned(&objects).await;
+    // A client of the older version has the provider asked to convert.
+    objects.list_at("infrastructure.cluster.x-k8s.io/v1beta1", "DockerMachine").await;
 
-    for text in ["capwasm", "pass", "call", "http", "apply", "infrastructure-machine.provision", "docker-infra"] {
+    let functions = ["infrastructure-machine.provision", "conversion.convert"];
+    for text in ["capwasm", "pass", "call", "http", "apply", "docker-infra"].into_iter().chain(functions) {
         wait::until(&format!("{text:?} is in the spans"), async || {
             if collected.has(text.as_bytes()) { Ok(()) } else { Err("not yet".to_owned()) }
         })
@@ -107,6 +110,7 @@ async fn one_trace_id_finds_the_log_lines_and_the_spans_of_a_pass() {
     let metrics = host.metrics();
     for line in [
         r#"capwasm_provider_calls_total{provider="docker-infra",function="infrastructure-machine.provision",result="ok"}"#,
+        r#"capwasm_provider_calls_total{provider="docker-infra",function="conversion.convert",result="ok"}"#,
         r#"capwasm_provider_operations_total{provider="kubeadm-control-plane",operation="create"}"#,
         r#"capwasm_provider_call_memory_bytes_count{provider="kubeadm-bootstrap",function="bootstrap.generate"}"#,
     ] {

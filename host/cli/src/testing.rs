@@ -30,7 +30,7 @@ pub struct World {
 
 pub async fn world() -> World {
     let folder = tempfile::tempdir().unwrap();
-    let runtime = Runtime::new(RuntimeOptions { max_in_flight: 2, ..RuntimeOptions::default() }).unwrap();
+    let runtime = Runtime::new(RuntimeOptions { max_in_flight: 32, ..RuntimeOptions::default() }).unwrap();
     let component = std::fs::read(guests::fixture("guest")).unwrap();
     let provider = runtime.load(&component, Limits::default()).await.unwrap();
     let conversions = Conversions::start().unwrap();

@@ -62,7 +62,7 @@ impl SwapMetrics {
 type Histograms = Family<CallLabels, Histogram, fn() -> Histogram>;
 
 /// Calls by provider and function. Those that trap or pass a limit are counted, but are in no histogram.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct CallMetrics {
     seconds: Histograms,
     cpu: Histograms,

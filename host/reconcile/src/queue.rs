@@ -380,7 +380,12 @@ mod tests {
 
     /// Starts the next key.
     fn pop(queue: &mut Queue<u32>, now: Instant) -> Option<Run<u32>> {
-        std::iter::from_fn(|| queue.ready(now)).find_map(|(key, _)| queue.start(&key, now))
+        while let Some((key, _)) = queue.ready(now) {
+            if let Some(run) = queue.start(&key, now) {
+                return Some(run);
+            }
+        }
+        None
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod controller;
 mod etcd;
+mod slots;
 
 use capwasm_api::json;
 use kube::ResourceExt;

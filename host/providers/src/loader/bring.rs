@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use capwasm_api::descriptor::Role;
 use capwasm_api::json;
-use capwasm_reconcile::{Action, Kind, Operation, Pass, ReconcileError, Reconciler, Target};
+use capwasm_reconcile::{Action, Kind, Operation, Pass, ReconcileError, Reconciler, Slots, Target};
 use capwasm_runtime::{HttpClient, Provider};
 use serde_json::Value;
 
