@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -91,8 +91,13 @@ impl World {
 
     /// `capwasm provider …` on this host.
     fn command(&self, arguments: &[&str]) -> Output {
+        self.command_in(Path::new("."), arguments)
+    }
+
+    fn command_in(&self, folder: &Path, arguments: &[&str]) -> Output {
         let kubeconfig = self.management.kubeconfig();
         Command::new(binary::capwasm())
+            .current_dir(folder)
             .arg("provider")
             .args(arguments)
             .arg("--kubeconfig")
@@ -145,6 +150,8 @@ struct Reports {
     running: Mutex<HashMap<String, String>>,
     /// The variant that was called last, by object.
     last: Mutex<HashMap<String, String>>,
+    /// Every variant that was called.
+    variants: Mutex<BTreeSet<String>>,
     calls: AtomicUsize,
     overlaps: Mutex<Vec<String>>,
 }
@@ -153,6 +160,7 @@ impl Reports {
     fn take(&self, path: &str) {
         let mut parts = path.trim_start_matches('/').split('/');
         let (moment, name, variant) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+        self.variants.lock().unwrap().insert(variant.to_owned());
         let mut running = self.running.lock().unwrap();
         match moment {
             "begin" => {
@@ -453,6 +461,83 @@ async fn traps_bring_the_last_component_back_and_rehearsals_hold_up_what_differs
         "{rehearsal}"
     );
     assert!(world.told(&["approve", "fixture"]).contains("0.1.0+differs-"));
+}
+
+/// Part 3 of the lifecycle: where nothing is recorded, live calls decide; what they show is told to people, here and by
+/// `provider diff`; and none of it has an effect.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_waits_makes_live_calls_along_without_effect_and_serves_when_they_are_the_same() {
+    let world = World::new().await;
+    let reports = Arc::new(Reports::default());
+    reports.clone().serve(&world.folder.join("engine.sock"));
+    let policy = |policy: &str| json!({"spec": {"update": {"policy": policy}}});
+    world.install(policy("RehearseFirst")["spec"].clone()).await;
+    let diff = |component: &[u8]| {
+        let file = world.folder.join("candidate.wasm");
+        std::fs::write(&file, component).unwrap();
+        world.command_in(&world.folder.join("."), &["diff", "fixture", file.to_str().unwrap()])
+    };
+    let said = |output: &Output| {
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+
+    // Nothing was ever called, so nothing is recorded.
+    world.put("fixture.wasm", &world.variant("same"));
+    let nothing = |provider: &Value| condition(provider, "UpToDate").1 == "NothingRecorded";
+    world.provider_until("it waits for calls", nothing).await;
+    let none = diff(&world.variant("same"));
+    assert!(none.status.code() == Some(1) && said(&none).contains("there was none yet"), "{}", said(&none));
+    let stranger = diff(&world.variant("stranger"));
+    let advice = said(&stranger);
+    assert!(stranger.status.code() == Some(1) && advice.contains("capwasm provider swap fixture"), "{advice}");
+    // The only object there is, once.
+    world.lease("one", json!({"do": "wait"})).await;
+    world.version("same----").await;
+
+    // What is recorded is the same; live calls differ, in what they ask the world and in what they say. It is told at once.
+    world.objects.merge("WasmProvider", "fixture", policy("Manual")).await;
+    let other = world.variant("differs");
+    world.put("fixture.wasm", &other);
+    let waits = |provider: &Value| condition(provider, "UpToDate").1 == "AwaitingApproval";
+    let provider = world.provider_until("it waits for somebody", waits).await;
+    assert_eq!(provider["status"]["candidate"]["rehearsal"]["differences"], 0, "{provider}");
+    world.lease("two", json!({"do": "report"})).await;
+    world.lease("three", json!({})).await;
+    let seen = |provider: &Value| provider["status"]["candidate"]["rehearsal"]["differences"].as_u64() > Some(0);
+    world.provider_until("a live call differs", seen).await;
+    world.objects.merge("WasmProvider", "fixture", policy("RehearseFirst")).await;
+    let differs = |provider: &Value| condition(provider, "UpToDate").1 == "RehearsalDiffers";
+    let provider = world.provider_until("it is held up", differs).await;
+    let rehearsal = provider["status"]["candidate"]["rehearsal"].clone();
+    assert!(world.management.metric("capwasm_rehearsed_calls_total{provider=\"fixture\",result=\"Different\"}") > 0);
+    wait::until("the lease was reported", async || {
+        let variants = reports.variants.lock().unwrap().clone();
+        if variants.contains("same----") { Ok(()) } else { Err(format!("{variants:?}")) }
+    })
+    .await;
+    let told = diff(&other);
+    assert!(told.status.code() == Some(3) && said(&told).contains("rehearsed by the host"), "{}", said(&told));
+
+    // A start of the host makes nothing better.
+    world.management.restart();
+    world.lease("four", json!({})).await;
+    world.lease_until("four", "what serves is called", is_leased).await;
+    let provider = world.provider_until("it goes on waiting", differs).await;
+    let now = &provider["status"]["candidate"]["rehearsal"];
+    assert!(now["differences"].as_u64() >= rehearsal["differences"].as_u64(), "{rehearsal} became {now}");
+    let variants = reports.variants.lock().unwrap().clone();
+    assert!(!variants.contains("differs-"), "what waits has no effect: {variants:?}");
+
+    // With recordings in files the host need not be asked for its opinion.
+    world.objects.merge("WasmProvider", "fixture", json!({"spec": {"record": true}})).await;
+    wait::until("calls are compared", async || {
+        world.merge_lease("four", json!({"spec": {"value": 1}})).await;
+        let output = diff(&other);
+        let text = said(&output);
+        let compared = output.status.code() == Some(3) && text.contains("compared with the calls in") && text.contains("Moving");
+        if compared { Ok(()) } else { Err(text) }
+    })
+    .await;
 }
 
 /// The compiler's process limits itself, and says what is wrong.

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 /// The `-o` option.
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Clone, Copy, Default)]
 pub struct Output {
     /// Print for programs instead of people.
     #[arg(short, long, value_enum)]
@@ -30,6 +30,11 @@ impl Output {
         };
         write(&text)
     }
+}
+
+/// What a stranger wrote, in one line: control characters would drive the reader's terminal.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// Writes to standard output. A reader that has read enough (`| head`) is no error.

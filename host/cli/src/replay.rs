@@ -11,11 +11,11 @@ use anyhow::{Context, Result, bail};
 use capwasm_api::json;
 use capwasm_providers::rehearse::{self, Difference, Paint, Report, With};
 use capwasm_runtime::record::{self, Ended, Recording, Replay};
-use capwasm_runtime::{Provider, Runtime, RuntimeOptions};
+use capwasm_runtime::Provider;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::bundle;
+use crate::{bundle, compile};
 use crate::output::Output;
 
 /// What a command ends with when there is a difference, apart from 1 for an error and 2 for wrong arguments.
@@ -95,28 +95,22 @@ pub fn read(file: &Path) -> Result<Recording> {
 
 /// The component to replay with, under the limits of the recorded call.
 async fn component(recording: &Recording, file: Option<&Path>, folder: Option<PathBuf>) -> Result<Arc<Provider>> {
-    let bytes = match file {
-        Some(file) => std::fs::read(file).with_context(|| format!("unable to read {}", file.display()))?,
+    let (file, bytes) = match file {
+        Some(file) => (file.to_owned(), compile::read(file)?),
         None => recorded_component(recording, folder)?,
     };
-    load(&bytes, recording.limits.clone()).await
+    compile::load(&file, &bytes, recording.limits.clone()).await
 }
 
-/// Loads a component by itself.
-pub async fn load(bytes: &[u8], limits: capwasm_runtime::Limits) -> Result<Arc<Provider>> {
-    let runtime = Runtime::new(RuntimeOptions { max_in_flight: 1, ..RuntimeOptions::default() })?;
-    runtime.load(bytes, limits).await.context("unable to load the component")
-}
-
-fn recorded_component(recording: &Recording, folder: Option<PathBuf>) -> Result<Vec<u8>> {
+fn recorded_component(recording: &Recording, folder: Option<PathBuf>) -> Result<(PathBuf, Vec<u8>)> {
     let folder = bundle::provider_dir(folder)?;
     let entries = std::fs::read_dir(&folder).with_context(|| format!("unable to list {}", folder.display()))?;
     for entry in entries {
         let file = entry?.path();
         if file.extension().is_some_and(|extension| extension == "wasm") {
-            let bytes = std::fs::read(&file).with_context(|| format!("unable to read {}", file.display()))?;
+            let bytes = compile::read(&file)?;
             if capwasm_runtime::digest(&bytes) == recording.digest {
-                return Ok(bytes);
+                return Ok((file, bytes));
             }
         }
     }

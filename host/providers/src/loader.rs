@@ -12,6 +12,7 @@ mod bring;
 pub(crate) mod files;
 mod report;
 mod source;
+mod waiting;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,8 +30,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use self::files::{FolderWatch, ProviderFiles};
-use self::report::Report;
+use self::report::{Folders, Report};
 use self::source::{Pulled, Wanted};
+use self::waiting::{Rehearsing, Waiting};
 use crate::artifacts::Artifacts;
 use crate::components::Components;
 use crate::conversion::Conversions;
@@ -39,7 +41,7 @@ use crate::generation::{Figures, Generation, calls_token};
 use crate::lifecycle::{self, Situation, Step};
 use crate::metrics::{CallMetrics, SwapMetrics};
 use crate::record::Recordings;
-use crate::rehearse::{LiveReads, With, rehearse};
+use crate::rehearse::Judgement;
 use crate::wasm_provider::history::{History, ROLLED_BACK, Rehearsal};
 use crate::wasm_provider::{FINALIZER, Spec, UpdatePolicy};
 
@@ -87,8 +89,8 @@ struct Loaded {
     refused: Option<(String, Limits, Refusal)>,
     /// What was pulled last.
     pulled: Option<Pulled>,
-    /// What a rehearsal of a component showed, and when.
-    rehearsed: Option<(String, Instant, Rehearsal)>,
+    /// The component that waits and is rehearsed meanwhile.
+    waiting: Option<Waiting>,
     /// What serves.
     serving: Option<Serving>,
     /// Controllers by kind, at the version in which its objects are handed to the provider.
@@ -160,13 +162,16 @@ enum Considered {
     /// It may serve at once.
     Take,
     /// It waits.
-    Hold { reason: &'static str, message: String, rehearsed: Option<Rehearsal> },
+    Hold {
+        reason: &'static str,
+        message: String,
+        rehearsed: Option<Rehearsal>,
+        /// When to look again, where nobody tells.
+        again: Option<Duration>,
+    },
     /// It cannot serve.
     Refused(Refusal),
 }
-
-/// How often a waiting candidate is rehearsed on what was called meanwhile.
-const REHEARSE_AGAIN: Duration = Duration::from_secs(60);
 
 impl Loader {
     /// A loader of nothing yet.
@@ -196,7 +201,7 @@ impl Loader {
             limits: spec.limits.clone(),
             configuration,
             record: spec.record,
-            rehearsed: spec.update.policy == UpdatePolicy::RehearseFirst,
+            rehearsed: spec.update.policy != UpdatePolicy::Immediate,
         };
         let pinned = spec.update.pin.clone();
         let looked = match &pinned {
@@ -222,6 +227,9 @@ impl Loader {
             approved: spec.update.approve.as_deref(),
         };
         let step = lifecycle::decide(&situation);
+        if let Step::Serve(_) | Step::RollBack(_) | Step::Leave(_) = step {
+            self.rehearse_no_more(name);
+        }
         let mut reason = if history.active.is_some() { "Swapped" } else { "Installed" };
         let target = match step {
             Step::Serve(digest) => Some(digest),
@@ -235,14 +243,13 @@ impl Loader {
                 let bytes = wanted.and_then(|wanted| wanted.bytes.as_deref());
                 match self.consider(pass, &spec, &terms, &history, digest, bytes).await? {
                     Considered::Take => Some(digest),
-                    Considered::Hold { reason, message, rehearsed } => {
-                        if reason == "NothingRecorded" {
-                            report.again = report.again.into_iter().chain([REHEARSE_AGAIN]).min();
-                        }
+                    Considered::Hold { reason, message, rehearsed, again } => {
+                        report.again = report.again.into_iter().chain(again).min();
                         report.hold(pass.now, wanted, self.known(name, digest), reason, message, rehearsed);
                         situation.active
                     }
                     Considered::Refused(refusal) => {
+                        self.rehearse_no_more(name);
                         report.refuse(refusal, wanted.map(|wanted| (wanted, pass.now)));
                         situation.active
                     }
@@ -329,49 +336,37 @@ impl Loader {
             return Ok(Considered::Refused(refusal));
         }
         let approve = format!("approve it with `capwasm provider approve {name}` or spec.update.approve: {digest}");
-        let hold =
-            |reason, why: &str, rehearsed| Considered::Hold { reason, message: format!("{why}{approve}"), rehearsed };
-        if spec.update.policy != UpdatePolicy::RehearseFirst {
-            return Ok(hold("AwaitingApproval", "", None));
-        }
-        let Some(rehearsed) = self.rehearse(pass, terms, &provider).await else {
-            return Ok(hold("AwaitingApproval", "this host rehearses nothing; ", None));
+        let hold = |reason, why: &str, rehearsed| {
+            Considered::Hold { reason, message: format!("{why}{approve}"), rehearsed, again: None }
         };
-        Ok(match (rehearsed.calls, rehearsed.differences) {
-            (0, _) => hold("NothingRecorded", "there is no recorded call to rehearse; ", Some(rehearsed)),
-            (_, 0) => Considered::Take,
-            (calls, differences) => {
+        let first = spec.update.policy == UpdatePolicy::RehearseFirst;
+        let (told, judgement) = match self.rehearsing(pass, terms, &provider, history).await {
+            Rehearsing::Never if first => return Ok(hold("AwaitingApproval", "this host rehearses nothing; ", None)),
+            Rehearsing::Never => return Ok(hold("AwaitingApproval", "", None)),
+            Rehearsing::NotYet => {
+                let (reason, why) = match first {
+                    true => ("NothingRecorded", "nothing serves yet whose calls could be rehearsed; "),
+                    false => ("AwaitingApproval", ""),
+                };
+                let (message, rehearsed) = (format!("{why}{approve}"), waiting::kept(history, digest));
+                return Ok(Considered::Hold { reason, message, rehearsed, again: Some(waiting::SOON) });
+            }
+            Rehearsing::Since(told, judgement) => (told, judgement),
+        };
+        let rehearsed = told.rehearsal;
+        Ok(match judgement {
+            _ if !first => hold("AwaitingApproval", "", Some(rehearsed)),
+            Judgement::Same => Considered::Take,
+            Judgement::TooFew => {
+                let why = waiting::too_few(rehearsed.calls);
+                hold("NothingRecorded", &why, Some(rehearsed))
+            }
+            Judgement::Differs => {
+                let Rehearsal { calls, differences, .. } = rehearsed;
                 let why = format!("{differences} of {calls} rehearsed calls did not come to the same; ");
                 hold("RehearsalDiffers", &why, Some(rehearsed))
             }
         })
-    }
-
-    /// A rehearsal, at most every minute for one that waits; one that differed once is not asked again.
-    async fn rehearse(&self, pass: &Pass<'_>, terms: &Terms, provider: &Arc<Provider>) -> Option<Rehearsal> {
-        let (recordings, name) = (self.parts.recordings.as_ref()?, pass.key.name.as_str());
-        let known = self.providers.lock().get(name).and_then(|loaded| loaded.rehearsed.clone());
-        if let Some((digest, at, rehearsed)) = known
-            && digest == provider.digest()
-            && (rehearsed.differences > 0 || at.elapsed() < REHEARSE_AGAIN)
-        {
-            return Some(rehearsed);
-        }
-        let with = With {
-            grants: Some(Arc::new(terms.grants.clone())),
-            // As recorded: what another configuration changes is not the candidate's doing.
-            configuration: None,
-            live: Some(LiveReads::new(pass.view.cache(), self.parts.remote.clone())),
-        };
-        // What another component did, one that was given up, say, is nothing to live up to.
-        let serves = self.serving(name).map(|serving| serving.generation.provider.digest().to_owned());
-        let mut recent = recordings.recent(name);
-        recent.retain(|recording| Some(&recording.digest) == serves.as_ref());
-        let report = rehearse(provider, &with, recent.iter().map(AsRef::as_ref)).await;
-        let rehearsed = Rehearsal::from(&report);
-        self.providers.lock().entry(name.to_owned()).or_default().rehearsed =
-            Some((provider.digest().to_owned(), Instant::now(), rehearsed.clone()));
-        Some(rehearsed)
     }
 
     fn serving(&self, name: &str) -> Option<Serving> {
@@ -464,6 +459,10 @@ impl Reconciler for Loader {
         }
         let serving = self.serving(name);
         let figures = self.figures(name, serving.as_ref());
-        report.plan(pass, serving.as_ref().map(|serving| &*serving.generation), figures, self.parts.files.path())
+        let folders = Folders {
+            components: self.parts.files.path(),
+            recordings: self.parts.recordings.as_ref().and_then(Recordings::folder),
+        };
+        report.plan(pass, serving.as_ref().map(|serving| &*serving.generation), figures, folders)
     }
 }

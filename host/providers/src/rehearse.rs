@@ -14,19 +14,24 @@
 
 mod difference;
 mod live;
+mod ongoing;
 mod report;
 #[cfg(test)]
 pub(crate) mod testing;
+mod waiting;
 
 use std::sync::Arc;
 
 use capwasm_api::json;
 use capwasm_runtime::record::{Recording, Rehearsal, Replay, Replayed};
-use capwasm_runtime::{Capabilities, Grants, Provider};
+use capwasm_runtime::{CallError, Capabilities, Grants, Provider};
 
 pub use self::difference::{Change, Difference, differences};
 pub use self::live::LiveReads;
+pub(crate) use self::ongoing::{Ongoing, Subject, Told};
+pub(crate) use self::report::object_name;
 pub use self::report::{Paint, Rehearsed, Report, Verdict, describe};
+pub(crate) use self::waiting::{ENOUGH, Judgement, Population, judge};
 
 /// What the candidate runs with; where something is left out, with what the recorded call had.
 #[derive(Clone, Default)]
@@ -44,23 +49,22 @@ pub async fn rehearse(candidate: &Provider, with: &With, recorded: impl IntoIter
     let mut report = Report::new(candidate);
     for recording in recorded {
         let verdict = verdict(candidate, with, recording).await;
+        let verdict = verdict.unwrap_or_else(|error| Verdict::Skipped { why: error.failure.to_string() });
         report.add(recording, verdict);
     }
     report
 }
 
-async fn verdict(candidate: &Provider, with: &With, recording: &Recording) -> Verdict {
+/// An error is a call that could not be made.
+async fn verdict(candidate: &Provider, with: &With, recording: &Recording) -> Result<Verdict, CallError> {
     let object = recording.object();
     if let Some(why) = unfit(candidate, &object) {
-        return Verdict::Skipped { why };
+        return Ok(Verdict::Skipped { why });
     }
-    let watched = &candidate.descriptor().wants.workload_watches;
-    let live: Option<Capabilities> = with.live.as_ref().map(|live| live.of(&object, watched));
+    let live: Option<Capabilities> = with.live.as_ref().map(|live| live.of(&object));
     let rehearsal = Rehearsal { grants: with.grants.clone(), configuration: with.configuration.clone(), live };
-    match candidate.replay(recording, &Replay::Rehearse(rehearsal)).await {
-        Ok(replayed) => judge(recording, &replayed),
-        Err(error) => Verdict::Skipped { why: error.failure.to_string() },
-    }
+    let replayed = candidate.replay(recording, &Replay::Rehearse(rehearsal)).await?;
+    Ok(verdict_of(recording, &replayed))
 }
 
 /// Why a recorded object is none for this component.
@@ -72,7 +76,7 @@ fn unfit(candidate: &Provider, object: &serde_json::Value) -> Option<String> {
     (speaks != version).then(|| format!("the component speaks {speaks}; recorded is {version}"))
 }
 
-fn judge(recording: &Recording, replayed: &Replayed) -> Verdict {
+fn verdict_of(recording: &Recording, replayed: &Replayed) -> Verdict {
     let differences = replayed.ended.as_ref().map(|ended| differences(&recording.ended, ended)).unwrap_or_default();
     if let Some(divergence) = &replayed.divergence {
         let requests = difference::of_requests(divergence);

@@ -31,7 +31,7 @@ use crate::grants::Grants;
 use crate::limits::Limits;
 use crate::outcome::Outcome;
 
-pub use self::file::{ReadError, read, to_json, write};
+pub use self::file::{ReadError, is_draft, read, to_json, write};
 pub use self::pki::{Algorithm, Pair, Subject};
 pub use self::player::{Divergence, Rehearsal, Replay, Replayed};
 pub use self::redact::redact;

@@ -100,15 +100,8 @@ struct Stored {
 
 /// A file with a component in it, and what it says of itself.
 pub async fn component(file: &Path) -> Result<(Vec<u8>, std::sync::Arc<Provider>)> {
-    let size = std::fs::metadata(file).with_context(|| format!("unable to read {}", file.display()))?.len();
-    if size > LARGEST_COMPONENT {
-        bail!("{} has {size} bytes; a provider has at most {LARGEST_COMPONENT}", file.display());
-    }
-    let bytes = std::fs::read(file).with_context(|| format!("unable to read {}", file.display()))?;
-    let provider = compile::runtime(None)?
-        .load(&bytes, Limits::default())
-        .await
-        .with_context(|| format!("{} is not a provider", file.display()))?;
+    let bytes = compile::read(file)?;
+    let provider = compile::load(file, &bytes, Limits::default()).await?;
     Ok((bytes, provider))
 }
 

@@ -2,15 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use capwasm_api::descriptor::Wants;
-use capwasm_runtime::Limits;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::compile;
-use crate::output::Output;
+use super::artifact::component;
+use crate::output::{Output, printable};
 
 /// Options of `capwasm provider inspect`.
 #[derive(Args)]
@@ -39,12 +38,7 @@ struct Inspected {
 
 /// Prints what it is.
 pub async fn inspect(options: Inspect) -> Result<()> {
-    let bytes = std::fs::read(&options.file).with_context(|| format!("unable to read {}", options.file.display()))?;
-    let runtime = compile::runtime(None)?;
-    let provider = runtime
-        .load(&bytes, Limits::default())
-        .await
-        .with_context(|| format!("{} is not a provider", options.file.display()))?;
+    let (_, provider) = component(&options.file).await?;
     let descriptor = provider.descriptor();
     let inspected = Inspected {
         name: descriptor.name.clone(),
@@ -107,7 +101,7 @@ fn people(provider: &Inspected) -> String {
         ("secrets", wants.secrets.clone()),
     ];
     for (name, list) in lists.iter().filter(|(_, list)| !list.is_empty()) {
-        text += &format!("  {name:16} {}\n", list.join(", "));
+        text += &format!("  {name:16} {}\n", printable(&list.join(", ")));
     }
     if wants.pki {
         text += "  keys and certificates\n";
@@ -116,4 +110,27 @@ fn people(provider: &Inspected) -> String {
         text += "  membership of the workload cluster's etcd\n";
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_component_wants_does_not_drive_the_terminal() {
+        let wants = Wants { secrets: vec!["a\u{1b}[2J\u{9b}b".to_owned()], ..Wants::default() };
+        let inspected = Inspected {
+            name: "p".to_owned(),
+            version: "1".to_owned(),
+            contract: "0.1".to_owned(),
+            digest: "sha256:00".to_owned(),
+            size_bytes: 1,
+            kinds: Vec::new(),
+            converts: false,
+            admits: Vec::new(),
+            wants,
+        };
+        let text = people(&inspected);
+        assert!(text.contains("a\u{fffd}[2J\u{fffd}b") && !text.contains('\u{1b}'), "{text}");
+    }
 }

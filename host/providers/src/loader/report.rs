@@ -19,6 +19,14 @@ use crate::wasm_provider::history::{Candidate, History, ROLLED_BACK, Record, Reh
 /// How often figures of calls are written.
 const FIGURES: Duration = Duration::from_secs(30);
 
+/// Where the host has its files.
+pub(super) struct Folders<'a> {
+    /// Sources of kind `file`.
+    pub(super) components: &'a Path,
+    /// Recorded calls, where they are written at all.
+    pub(super) recordings: Option<&'a Path>,
+}
+
 /// What one look found.
 pub(super) struct Report {
     /// Which components serve, served, and might.
@@ -142,7 +150,7 @@ impl Report {
         pass: &Pass<'_>,
         serving: Option<&Generation>,
         (figures, again): (Option<Figures>, Option<Duration>),
-        folder: &Path,
+        folders: Folders<'_>,
     ) -> Result<Plan, ReconcileError> {
         let mut desired = (*pass.object).clone();
         if let Some(generation) = serving {
@@ -154,7 +162,9 @@ impl Report {
         if let Some(figures) = figures {
             json::set(&mut desired, &["status", "calls"], written(figures));
         }
-        json::set(&mut desired, &["status", "providerFolder"], folder.display().to_string());
+        json::set(&mut desired, &["status", "providerFolder"], folders.components.display().to_string());
+        let recordings = folders.recordings.map_or(Value::Null, |folder| folder.display().to_string().into());
+        json::set(&mut desired, &["status", "recordingsFolder"], recordings);
         json::set(&mut desired, &["status", "observedGeneration"], self.generation);
         let missing = self.refusal.as_ref().map(|refusal| &refusal.missing).filter(|missing| !missing.is_empty());
         json::set(&mut desired, &["status", "missingGrants"], missing.map_or(Value::Null, |missing| json!(missing)));

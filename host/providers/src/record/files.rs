@@ -2,6 +2,7 @@
 //! time and say what is in them.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
@@ -87,7 +88,27 @@ impl RecordingFolder {
         if mode & 0o077 != 0 {
             return Err(FolderError::NotPrivate { path: path.display().to_string(), mode });
         }
+        folder.tidy().map_err(failed)?;
         Ok(folder)
+    }
+
+    /// Removes drafts of a host that was killed while it wrote. One host writes into a folder.
+    fn tidy(&self) -> std::io::Result<()> {
+        for entry in self.dir.entries()? {
+            let name = entry?.file_name();
+            if name.to_str().is_some_and(record::is_draft) {
+                self.remove(Path::new(&name))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&self, name: &Path) -> std::io::Result<()> {
+        match self.dir.remove_file(name) {
+            // Somebody tidied up.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
     }
 
     /// Writes a recording under a name of its own, then removes the oldest until at most `limit` bytes are left.
@@ -100,11 +121,7 @@ impl RecordingFolder {
         while total > limit && self.files.len() > 1 {
             let Some((oldest, bytes)) = self.files.pop_front() else { break };
             total -= bytes;
-            match self.dir.remove_file(&oldest) {
-                // Somebody tidied up.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                result => result?,
-            }
+            self.remove(Path::new(&oldest))?;
         }
         Ok(())
     }
@@ -117,7 +134,11 @@ impl RecordingFolder {
         let mut recordings = VecDeque::new();
         for (name, _) in self.files.iter().rev() {
             let failed = |source| FolderError::Read { name: self.path.join(name).display().to_string(), source };
-            let file = self.dir.open(name).map_err(|error| failed(error.into()))?;
+            let file = match self.dir.open(name) {
+                // A host that goes on recording removes the oldest.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                file => file.map_err(|error| failed(error.into()))?,
+            };
             let recording = record::read(file).map_err(failed)?;
             if recording.provider == provider {
                 recordings.push_front(recording);
@@ -172,6 +193,23 @@ mod tests {
         let again = RecordingFolder::open(&folder.path).unwrap();
         assert_eq!(again.last("p", 0).unwrap(), [recorded]);
         assert_eq!(again.last("another", 0).unwrap(), []);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(again.last("p", 0).unwrap(), [], "it went after the folder was listed");
+    }
+
+    #[test]
+    fn what_a_killed_host_left_half_written_is_no_recording_and_goes_when_the_next_one_writes() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("recordings");
+        let mut folder = RecordingFolder::create(&path).unwrap();
+        folder.add(&recording("a"), u64::MAX).unwrap();
+        let draft = format!(".{}.part", names(&folder)[0]);
+        std::fs::write(path.join(&draft), r#"{"format":1,"prov"#).unwrap();
+        std::fs::write(path.join(".hidden"), "somebody else's").unwrap();
+        assert_eq!(RecordingFolder::open(&path).unwrap().last("p", 0).unwrap().len(), 1);
+        assert!(path.join(&draft).exists(), "who only reads removes nothing");
+        RecordingFolder::create(&path).unwrap();
+        assert!(!path.join(&draft).exists() && path.join(".hidden").exists());
     }
 
     #[test]

@@ -17,17 +17,26 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Adds a call; the oldest go where there are too many. One that is larger than the ring is not kept.
-    pub(super) fn push(&mut self, recording: Arc<Recording>, bytes: usize) {
+    /// Adds a call; the oldest go where there are too many. One that is larger than the ring is not kept. Returns how many are lost
+    /// by it.
+    pub(super) fn push(&mut self, recording: Arc<Recording>, bytes: usize) -> u64 {
         if bytes > BYTES {
-            return;
+            return 1;
         }
         self.calls.push_back((recording, bytes));
         self.bytes += bytes;
-        while self.calls.len() > CALLS || self.bytes > BYTES {
-            let Some((_, bytes)) = self.calls.pop_front() else { break };
-            self.bytes -= bytes;
+        let mut lost = 0;
+        while (self.calls.len() > CALLS || self.bytes > BYTES) && self.pop().is_some() {
+            lost += 1;
         }
+        lost
+    }
+
+    /// Takes the oldest.
+    pub(super) fn pop(&mut self) -> Option<Arc<Recording>> {
+        let (recording, bytes) = self.calls.pop_front()?;
+        self.bytes -= bytes;
+        Some(recording)
     }
 
     /// The oldest first.
@@ -45,13 +54,14 @@ mod tests {
     fn the_oldest_calls_go_first_by_number_and_by_bytes() {
         let names = |ring: &Ring| ring.all().iter().map(|call| call.facts.id.clone()).collect::<Vec<_>>();
         let mut ring = Ring::default();
-        for at in 0..CALLS + 2 {
-            ring.push(Arc::new(recording(&at.to_string())), 1);
-        }
+        let lost: u64 = (0..CALLS + 2).map(|at| ring.push(Arc::new(recording(&at.to_string())), 1)).sum();
+        assert_eq!(lost, 2);
         assert_eq!((ring.all().len(), names(&ring).first().map(String::as_str)), (CALLS, Some("2")));
         ring.push(Arc::new(recording("large")), BYTES - 1);
         assert_eq!(names(&ring), ["65", "large"]);
-        ring.push(Arc::new(recording("larger")), BYTES + 1);
+        assert_eq!(ring.push(Arc::new(recording("larger")), BYTES + 1), 1);
         assert_eq!(names(&ring), ["65", "large"], "what cannot be kept costs nothing else");
+        assert_eq!(ring.pop().map(|call| call.facts.id.clone()).as_deref(), Some("65"));
+        assert_eq!(ring.push(Arc::new(recording("small")), 1), 0, "there is room for it again");
     }
 }

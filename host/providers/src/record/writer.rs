@@ -70,7 +70,8 @@ fn write(options: &FileOptions, count: &RecordingMetrics, queued: &Receiver<Queu
         };
         let written = opened.and_then(|mut open| {
             let added = open.add(&recording, options.limit);
-            folder = Some(open);
+            // One that cannot be written may have been removed: it is made again for the next.
+            folder = added.is_ok().then_some(open);
             added.map_err(|error| format!("unable to write into {}: {error}", options.folder.display()))
         });
         waiting.fetch_sub(bytes, Ordering::Relaxed);
@@ -104,7 +105,7 @@ mod tests {
 
     fn counted(recordings: &Recordings, result: Became) -> u64 {
         let labels = super::super::Labels { provider: "p".into(), result };
-        recordings.0.count.0.get_or_create(&labels).get()
+        recordings.0.count.files.get_or_create(&labels).get()
     }
 
     #[tokio::test]
@@ -140,6 +141,27 @@ mod tests {
         assert_eq!(counted(&recordings, Became::Dropped), 1);
         assert_eq!(counted(&recordings, Became::TooLong), 1);
         assert_eq!(counted(&recordings, Became::Written), 0);
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_somebody_removed_is_made_again() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("recordings");
+        let recordings = recordings(&folder, true);
+        let recorder = recordings.recorder("p", false, false).unwrap();
+        let written = async |count: u64, result: Became| {
+            while counted(&recordings, result) < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        recorder.take(recording("a"));
+        written(1, Became::Written).await;
+        std::fs::remove_dir_all(&folder).unwrap();
+        recorder.take(recording("b"));
+        written(1, Became::Failed).await;
+        recorder.take(recording("c"));
+        recordings.close().await;
+        assert_eq!(RecordingFolder::open(&folder).unwrap().last("p", 0).unwrap()[0].facts.id, "c");
     }
 
     #[tokio::test]

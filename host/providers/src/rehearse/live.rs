@@ -1,8 +1,8 @@
-//! Reads that no recording answers, from the host's caches as they are now. Nobody is woken by them.
+//! Reads that no recording answers, from the host's caches as they are now. Nobody is woken by them, nothing is watched for them, and
+//! no Secret is opened.
 
 use std::sync::Arc;
 
-use capwasm_api::descriptor::KindPattern;
 use capwasm_api::json;
 use capwasm_api::names::labels::CLUSTER_NAME;
 use capwasm_reconcile::{Cache, ClusterId, View};
@@ -10,7 +10,7 @@ use capwasm_remote::Remote;
 use capwasm_runtime::Capabilities;
 use serde_json::Value;
 
-use crate::reads::{Management, NamespaceSecrets, Workload};
+use crate::reads::{Management, Workload};
 
 /// The caches behind the reads of a rehearsal.
 #[derive(Clone)]
@@ -26,18 +26,17 @@ impl LiveReads {
     }
 
     /// Reads as this object's call would make them. A replay lets no effect through to any of these.
-    pub(super) fn of(&self, object: &Value, watched: &[KindPattern]) -> Capabilities {
+    pub(super) fn of(&self, object: &Value) -> Capabilities {
         let namespace = json::namespace(object).to_owned();
         let cluster = json::label(object, CLUSTER_NAME)
             .map(|name| ClusterId { namespace: namespace.clone(), name: name.to_owned() });
         let (view, remote) = (self.view.clone(), self.remote.clone());
-        let workload = Arc::new(Workload { view, remote, cluster, watched: watched.to_vec() });
+        let workload = Arc::new(Workload { view, remote, cluster, watched: Vec::new() });
         Capabilities {
-            lookup: Arc::new(Management { view: self.view.clone(), namespace: namespace.clone() }),
+            lookup: Arc::new(Management { view: self.view.clone(), namespace }),
             workload: workload.clone(),
             certificates: workload.clone(),
             etcd: workload,
-            secrets: Arc::new(NamespaceSecrets { view: self.view.clone(), namespace, bootstrap_data: None }),
             ..Capabilities::none()
         }
     }

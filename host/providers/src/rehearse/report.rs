@@ -29,6 +29,13 @@ pub struct Report {
     pub same: usize,
     /// The others; those that differ in the same of the same object are one.
     pub calls: Vec<Rehearsed>,
+    /// Others that are not among them, because there are too many.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unlisted: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Calls for one object that did not come to the same.
@@ -87,6 +94,8 @@ pub enum Paint {
 
 /// Characters of a value in text for people.
 const VALUE: usize = 120;
+/// Entries of a report.
+const LISTED: usize = 1_000;
 
 impl Report {
     pub(super) fn new(candidate: &Provider) -> Self {
@@ -99,6 +108,7 @@ impl Report {
             total: 0,
             same: 0,
             calls: Vec::new(),
+            unlisted: 0,
         }
     }
 
@@ -111,17 +121,24 @@ impl Report {
             self.same += 1;
             return;
         }
-        let object = recording.object();
-        let object = format!("{} {}/{}", json::kind(&object), json::namespace(&object), json::name(&object));
+        let object = object_name(&recording.object());
         let (function, call) = (recording.function.name().to_owned(), recording.facts.id.clone());
+        let full = self.calls.len() >= LISTED;
         let known = self
             .calls
             .iter_mut()
             .find(|known| known.object == object && known.function == function && known.verdict == verdict);
         match known {
             Some(known) => (known.times, known.call) = (known.times + 1, call),
+            None if full => self.unlisted += 1,
             None => self.calls.push(Rehearsed { object, function, call, times: 1, verdict }),
         }
+    }
+
+    /// Keeps at most so many entries.
+    pub(super) fn keep(&mut self, entries: usize) {
+        let rest = self.calls.drain(entries.min(self.calls.len())..);
+        self.unlisted += rest.map(|call| call.times).sum::<usize>();
     }
 
     /// Whether the candidate did the same in every call. True as well when there was none: look at [`Report::total`].
@@ -132,7 +149,7 @@ impl Report {
     /// Calls that differ or diverge.
     pub fn differing(&self) -> usize {
         let differs = |call: &&Rehearsed| !matches!(call.verdict, Verdict::Skipped { .. });
-        self.calls.iter().filter(differs).map(|call| call.times).sum()
+        self.unlisted + self.calls.iter().filter(differs).map(|call| call.times).sum::<usize>()
     }
 
     /// One line: `12 calls rehearsed: 10 the same, 1 different, 1 diverged`.
@@ -144,6 +161,7 @@ impl Report {
             (count(|verdict| matches!(verdict, Verdict::Different { .. })), "different"),
             (count(|verdict| matches!(verdict, Verdict::Diverged { .. })), "diverged"),
             (count(|verdict| matches!(verdict, Verdict::Skipped { .. })), "skipped"),
+            (self.unlisted, "more not the same, which are not listed"),
         ];
         let calls = if self.total == 1 { "call" } else { "calls" };
         let mut text = format!("{} {calls} rehearsed: {} the same", self.total, self.same);
@@ -179,6 +197,41 @@ impl Report {
             }
         }
         text
+    }
+}
+
+/// `Kind namespace/name`.
+pub(crate) fn object_name(object: &Value) -> String {
+    format!("{} {}/{}", json::kind(object), json::namespace(object), json::name(object))
+}
+
+impl Verdict {
+    /// The same with values that are short enough to be kept for long: whoever made them decides how long they are.
+    pub(super) fn shortened(mut self) -> Self {
+        let lists: [Option<&mut Vec<Difference>>; 2] = match &mut self {
+            Verdict::Same | Verdict::Skipped { .. } => [None, None],
+            Verdict::Different { differences } => [Some(differences), None],
+            Verdict::Diverged { requests, differences, .. } => [Some(requests), Some(differences)],
+        };
+        for list in lists.into_iter().flatten() {
+            list.truncate(CHANGES);
+            for difference in list {
+                difference.changes.truncate(CHANGES);
+                let changes = difference.changes.iter_mut();
+                changes.flat_map(|change| [&mut change.before, &mut change.after]).flatten().for_each(shorten);
+            }
+        }
+        self
+    }
+}
+
+/// Subjects of a difference that is kept, and changes of each.
+const CHANGES: usize = 32;
+
+fn shorten(value: &mut Value) {
+    let text = value.to_string();
+    if let Some((at, _)) = text.char_indices().nth(2 * VALUE) {
+        *value = Value::String(format!("{}…", &text[..at]));
     }
 }
 
@@ -272,6 +325,7 @@ mod tests {
             total: 0,
             same: 0,
             calls: Vec::new(),
+            unlisted: 0,
         };
         let change =
             |path: &str, before: Value, after: Option<Value>| Change { path: path.into(), before: Some(before), after };
@@ -305,6 +359,20 @@ mod tests {
              \x20 skipped: no\n"
         );
         assert!(report().people(Paint::Ansi).contains("\x1b[31m  - operation x"));
+    }
+
+    #[test]
+    fn what_is_not_listed_is_counted_and_long_values_are_cut() {
+        let mut report = report();
+        report.keep(1);
+        assert_eq!(report.summary(), "4 calls rehearsed: 1 the same, 2 different, 1 more not the same, which are not listed");
+        let long = Change { path: "/a".into(), before: Some(json!("x".repeat(9_000))), after: Some(json!(1)) };
+        let differences = vec![Difference { subject: "status".into(), changes: vec![long; 99] }];
+        let Verdict::Different { differences } = (Verdict::Different { differences }).shortened() else { panic!() };
+        assert_eq!(differences[0].changes.len(), CHANGES);
+        let Some(Value::String(before)) = &differences[0].changes[0].before else { panic!() };
+        assert!(before.ends_with('…') && before.chars().count() == 2 * VALUE + 1, "{before}");
+        assert_eq!(differences[0].changes[0].after, Some(json!(1)));
     }
 
     #[test]

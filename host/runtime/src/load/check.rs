@@ -15,6 +15,9 @@ pub(crate) struct Pure {
     pub(crate) admission: bool,
 }
 
+/// Bytes of a version.
+const VERSION: usize = 128;
+
 /// Everything that is wrong, in words for the provider's author.
 pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], pure: Pure) -> Vec<String> {
     let mut problems = Vec::new();
@@ -23,6 +26,10 @@ pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], pure: Pure) -
     }
     if descriptor.version.is_empty() {
         problems.push("version is empty".to_owned());
+    }
+    // It stands in statuses, annotations, and on terminals.
+    if descriptor.version.len() > VERSION || descriptor.version.chars().any(char::is_control) {
+        problems.push(format!("version is longer than {VERSION} bytes, or has control characters"));
     }
     if descriptor.kinds.is_empty() {
         problems.push("it serves no kind".to_owned());
@@ -244,7 +251,7 @@ mod tests {
     #[test]
     fn each_defect_is_named() {
         type Change = fn(&mut Value);
-        let rows: [(&str, Change); 28] = [
+        let rows: [(&str, Change); 29] = [
             ("Pod. is not among workloadReads", |d| {
                 d["wants"] = json!({"workloadWatches": [{"group": "", "kind": "Pod"}]});
             }),
@@ -261,6 +268,7 @@ mod tests {
             }),
             ("name \"Example\" is no DNS label", |d| d["name"] = json!("Example")),
             ("version is empty", |d| d["version"] = json!("")),
+            ("control characters", |d| d["version"] = json!("1.0\u{1b}[2J")),
             ("it serves no kind", |d| d["kinds"] = json!([])),
             ("is served twice", |d| {
                 let kind = d["kinds"][0].clone();

@@ -44,13 +44,21 @@ pub enum ReadError {
     },
 }
 
+/// How the name of a file ends that is not whole yet. It begins with a dot, too.
+const DRAFT: &str = ".part";
+
+/// Whether a file of this name is one that [`write`] has not finished.
+pub fn is_draft(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with(DRAFT)
+}
+
 /// Writes a recording as `name`, mode 0600, over whatever has that name; returns its bytes.
 ///
 /// # Errors
 /// Those of the file system; nothing is left behind then.
 pub fn write(dir: &Dir, name: &str, recording: &Recording) -> std::io::Result<u64> {
     let text = to_json(recording)?;
-    let draft = format!(".{name}");
+    let draft = format!(".{name}{DRAFT}");
     let result = (|| {
         // One that a crash left may be there, with whatever mode.
         if let Err(error) = dir.remove_file(&draft)

@@ -29,7 +29,7 @@ pub struct Rehearsal {
     pub grants: Option<Arc<Grants>>,
     /// Its configuration, JSON text; none is the recorded one.
     pub configuration: Option<String>,
-    /// Who answers the reads that are not recorded; none ends the call there.
+    /// Who answers the reads that are not recorded, of Secrets aside; none ends the call there.
     pub live: Option<Capabilities>,
 }
 
@@ -119,7 +119,7 @@ impl Player {
         let found = if self.exact { self.next_exactly(&request) } else { self.find(&request) };
         let Some(at) = found else {
             let alone = match request.class() {
-                Class::Effect => false,
+                Class::Effect | Class::Secret => false,
                 Class::Make => !self.exact,
                 Class::Read => self.live,
             };
@@ -196,7 +196,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
     use crate::outcome::ObjectRef;
-    use crate::record::{Answered, Exchange, Given};
+    use crate::record::{Answered, Exchange, Given, SecretRef};
 
     fn get(name: &str) -> Request {
         let target = ObjectRef { api_version: "v1".into(), kind: "A".into(), namespace: None, name: name.into() };
@@ -246,7 +246,10 @@ mod tests {
         let later = Request::HttpSend(Exchange { deadline_ms: None, ..post("x").http().unwrap().clone() });
         let key = Request::NewSigningKey { algorithm: crate::record::Algorithm::Ed25519 };
         let live = Replay::Rehearse(Rehearsal { live: Some(Capabilities::none()), ..Rehearsal::default() });
-        let rows: [(&str, Replay, Vec<Request>, &[&str]); 10] = [
+        let secret = SecretRef::Named { namespace: None, name: "s".into() };
+        let open = Request::SecretOpen(secret.clone());
+        let reveal = Request::SecretReveal { secret, key: "k".into() };
+        let rows: [(&str, Replay, Vec<Request>, &[&str]); 12] = [
             ("exactly the recorded order", Replay::Exact, vec![get("a"), post("x"), get("a")], &["1", "2", "3"]),
             ("exactly, another order", Replay::Exact, vec![post("x")], &["stop"]),
             ("exactly, another deadline", Replay::Exact, vec![get("a"), later.clone()], &["1", "stop"]),
@@ -255,7 +258,9 @@ mod tests {
             ("another component: another deadline", rehearse(), vec![later], &["2"]),
             ("another component: effects in another order", rehearse(), vec![post("y")], &["stop"]),
             ("another component: a new read", rehearse(), vec![get("b")], &["stop"]),
-            ("another component: a new read, live", live, vec![get("b"), post("z")], &["ask", "stop"]),
+            ("another component: a new read, live", live.clone(), vec![get("b"), post("z")], &["ask", "stop"]),
+            ("another component: a new Secret, live", live.clone(), vec![open], &["stop"]),
+            ("another component: another key of a Secret, live", live, vec![reveal], &["stop"]),
             ("another component: a new key", rehearse(), vec![key], &["ask"]),
         ];
         for (name, how, requests, expected) in rows {

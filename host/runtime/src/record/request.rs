@@ -123,6 +123,8 @@ impl std::fmt::Debug for Exchange {
 pub enum Class {
     /// Looks at the management or the workload cluster. Asking again, or in another order, changes nothing.
     Read,
+    /// Opens a Secret. Another component learns of Secrets what the recorded one was shown, and nothing more.
+    Secret,
     /// Makes keys or reads certificates: nothing outside of the call notices.
     Make,
     /// Reaches the outside world and may change it.
@@ -145,6 +147,7 @@ impl Request {
             | Request::PublicKeyHash { .. }
             | Request::NotAfterMs { .. }
             | Request::RandomToken { .. } => Class::Make,
+            Request::SecretOpen(_) | Request::SecretReveal { .. } => Class::Secret,
             _ => Class::Read,
         }
     }
