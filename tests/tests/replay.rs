@@ -457,7 +457,7 @@ async fn one_provider_is_recorded_and_neither_a_kill_nor_a_full_disk_costs_more_
     // A full disk.
     std::fs::remove_dir_all(host.recordings()).unwrap();
     std::fs::DirBuilder::new().create(host.recordings()).unwrap();
-    let Some(_small) = Small::mount(&host.recordings()) else {
+    let Some(_small) = Small::mount(host.recordings()) else {
         return skip::skip("replay::a full disk", "nothing can be mounted here");
     };
     let failed = host.counted("Failed");
@@ -478,18 +478,18 @@ async fn one_provider_is_recorded_and_neither_a_kill_nor_a_full_disk_costs_more_
 }
 
 /// A file system of four pages.
-struct Small<'a>(&'a Path);
+struct Small(PathBuf);
 
-impl Small<'_> {
-    fn mount(at: &Path) -> Option<Small<'_>> {
-        let done = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k,mode=0700", "tmpfs"]).arg(at).output();
+impl Small {
+    fn mount(at: PathBuf) -> Option<Small> {
+        let done = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16k,mode=0700", "tmpfs"]).arg(&at).output();
         done.is_ok_and(|done| done.status.success()).then_some(Small(at))
     }
 }
 
-impl Drop for Small<'_> {
+impl Drop for Small {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(self.0).status();
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
     }
 }
 

@@ -114,7 +114,10 @@ pub enum Error {
         why: String,
     },
     /// Nobody signed it.
-    #[error("{0} is not signed: there is no signature beside it")]
+    #[error(
+        "{0} is not signed: there is no signature beside it (cosign 3 writes one only with --new-bundle-format=false \
+         --use-signing-config=false --tlog-upload=false)"
+    )]
     Unsigned(String),
     /// Somebody else signed it, or something else was signed.
     #[error("{what} has no valid signature of a trusted key: {why}")]
