@@ -534,7 +534,8 @@ async fn a_component_that_waits_makes_live_calls_along_without_effect_and_serves
         world.merge_lease("four", json!({"spec": {"value": 1}})).await;
         let output = diff(&other);
         let text = said(&output);
-        let compared = output.status.code() == Some(3) && text.contains("compared with the calls in") && text.contains("Moving");
+        let compared =
+            output.status.code() == Some(3) && text.contains("compared with the calls in") && text.contains("Moving");
         if compared { Ok(()) } else { Err(text) }
     })
     .await;

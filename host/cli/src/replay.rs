@@ -10,13 +10,13 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use capwasm_api::json;
 use capwasm_providers::rehearse::{self, Difference, Paint, Report, With};
-use capwasm_runtime::record::{self, Ended, Recording, Replay};
 use capwasm_runtime::Provider;
+use capwasm_runtime::record::{self, Ended, Recording, Replay};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::{bundle, compile};
 use crate::output::Output;
+use crate::{bundle, compile};
 
 /// What a command ends with when there is a difference, apart from 1 for an error and 2 for wrong arguments.
 pub const DIFFERS: u8 = 3;

@@ -336,8 +336,11 @@ impl Loader {
             return Ok(Considered::Refused(refusal));
         }
         let approve = format!("approve it with `capwasm provider approve {name}` or spec.update.approve: {digest}");
-        let hold = |reason, why: &str, rehearsed| {
-            Considered::Hold { reason, message: format!("{why}{approve}"), rehearsed, again: None }
+        let hold = |reason, why: &str, rehearsed| Considered::Hold {
+            reason,
+            message: format!("{why}{approve}"),
+            rehearsed,
+            again: None,
         };
         let first = spec.update.policy == UpdatePolicy::RehearseFirst;
         let (told, judgement) = match self.rehearsing(pass, terms, &provider, history).await {

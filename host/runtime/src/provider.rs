@@ -227,7 +227,8 @@ impl Guest {
         let meter = CpuMeter::new(limits.cpu_time());
         let wall = WallClock::start(limits.wall_time());
         // What a replayed call says is no news of the object that it names.
-        let name = if matches!(tape, Tape::Playing(_)) { format!("{} (replayed)", self.name) } else { self.name.clone() };
+        let name =
+            if matches!(tape, Tape::Playing(_)) { format!("{} (replayed)", self.name) } else { self.name.clone() };
         let log = Arc::new(GuestLog::new(&name, function, &call.facts.id, limits.log_lines));
         let object = Arc::new(std::mem::take(&mut call.object));
         let clocks = Clocks { cpu: meter.clone(), wall: wall.clone() };

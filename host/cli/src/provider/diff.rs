@@ -119,7 +119,8 @@ async fn compared(options: &Options, digest: &str) -> Result<Compared> {
 async fn find(options: &Options) -> Result<Value> {
     let gvk = GroupVersionKind::gvk(wasm_provider::GROUP, "v1alpha1", wasm_provider::KIND);
     let api: Api<DynamicObject> = Api::all_with(options.connection.client().await?, &ApiResource::from_gvk(&gvk));
-    let found = api.get_opt(&options.name).await.context("unable to read WasmProviders: does capwasm run on this cluster?")?;
+    let found =
+        api.get_opt(&options.name).await.context("unable to read WasmProviders: does capwasm run on this cluster?")?;
     let found =
         found.with_context(|| format!("there is no WasmProvider {:?}; see `capwasm provider list`", options.name))?;
     Ok(serde_json::to_value(found)?)
@@ -138,13 +139,16 @@ fn advice(options: &Options, provider: &Value, digest: &str) -> String {
     if text("/status/active/digest") == digest {
         return format!("{file} is the component that serves as {name}: there is nothing to compare");
     }
-    if text("/status/candidate/digest") == digest && History::of(provider).candidate.is_some_and(|c| c.waits_for_approval()) {
+    if text("/status/candidate/digest") == digest
+        && History::of(provider).candidate.is_some_and(|c| c.waits_for_approval())
+    {
         return format!(
             "the host rehearses {file} on each call of {name} from now on, and there was none yet: change one of its objects, or wait, \
              and ask again"
         );
     }
-    let policy = provider.pointer("/spec/update/policy").cloned().and_then(|policy| serde_json::from_value(policy).ok());
+    let policy =
+        provider.pointer("/spec/update/policy").cloned().and_then(|policy| serde_json::from_value(policy).ok());
     let set = match policy {
         Some(UpdatePolicy::RehearseFirst | UpdatePolicy::Manual) => String::new(),
         _ => format!(
@@ -202,7 +206,12 @@ mod tests {
             (
                 "it is unknown",
                 provider("a", "", "", 0),
-                &[r#"'{"spec":{"record":true}}'"#, "into /r;", r#""policy":"Manual""#, "&& capwasm provider swap p new.wasm"],
+                &[
+                    r#"'{"spec":{"record":true}}'"#,
+                    "into /r;",
+                    r#""policy":"Manual""#,
+                    "&& capwasm provider swap p new.wasm",
+                ],
                 &[],
             ),
             ("it would wait", guarded, &["\n  capwasm provider swap p new.wasm"], &["policy"]),

@@ -10,9 +10,7 @@ use capwasm_runtime::Provider;
 
 use super::{Loader, Terms};
 use crate::generation::calls_token;
-use crate::rehearse::{
-    ENOUGH, Judgement, LiveReads, Ongoing, Population, Subject, Told, With, judge, object_name,
-};
+use crate::rehearse::{ENOUGH, Judgement, LiveReads, Ongoing, Population, Subject, Told, With, judge, object_name};
 use crate::wasm_provider::history::{History, Rehearsal};
 
 /// When to look again for something that serves: it comes up in the same pass, and nothing else wakes it.
@@ -111,7 +109,9 @@ async fn population(pass: &Pass<'_>, provider: &Provider) -> Population {
             view.list(&kind, None, &Selector::everything()).await
         };
         match found.await {
-            Ok(found) if objects.len() + found.len() < ENOUGH => objects.extend(found.iter().map(|object| object_name(object))),
+            Ok(found) if objects.len() + found.len() < ENOUGH => {
+                objects.extend(found.iter().map(|object| object_name(object)))
+            }
             // Where nobody can say how many there are, they are too many to wait for each of them.
             _ => return Population::Many,
         }

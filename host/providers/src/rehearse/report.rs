@@ -365,7 +365,10 @@ mod tests {
     fn what_is_not_listed_is_counted_and_long_values_are_cut() {
         let mut report = report();
         report.keep(1);
-        assert_eq!(report.summary(), "4 calls rehearsed: 1 the same, 2 different, 1 more not the same, which are not listed");
+        assert_eq!(
+            report.summary(),
+            "4 calls rehearsed: 1 the same, 2 different, 1 more not the same, which are not listed"
+        );
         let long = Change { path: "/a".into(), before: Some(json!("x".repeat(9_000))), after: Some(json!(1)) };
         let differences = vec![Difference { subject: "status".into(), changes: vec![long; 99] }];
         let Verdict::Different { differences } = (Verdict::Different { differences }).shortened() else { panic!() };
