@@ -124,13 +124,13 @@ async fn components_that_are_no_providers_are_refused_with_the_reason_while_othe
     objects.create(&wasm_provider("nowhere", json!({}))).await;
     let nowhere = ("nowhere".to_owned(), "nowhere.wasm".to_owned());
     for (name, part) in corpus.iter().chain([&nowhere]) {
-        let provider = objects
-            .until("WasmProvider", name, "it is refused", |provider| condition(provider, "Ready").0 == "False")
-            .await;
-        let (_, reason, message) = condition(&provider, "Ready");
         let expected = if name == "nowhere" { "SourceUnreadable" } else { "LoadFailed" };
-        assert_eq!(reason, expected, "{name}: {message}");
-        assert!(message.contains(part), "{name}: {part:?} is not in {message:?}");
+        // On a busy machine one that loops may first run out of wall time, which is tried again.
+        let refused = |provider: &Value| {
+            let (status, reason, message) = condition(provider, "Ready");
+            status == "False" && reason == expected && message.contains(part.as_str())
+        };
+        objects.until("WasmProvider", name, &format!("it is refused: {part}"), refused).await;
     }
     for name in binary::PLUGINS {
         assert!(is(&objects.get("WasmProvider", name).await, "Ready"), "{name}");
