@@ -113,8 +113,7 @@ async fn nothing_is_stored_while_the_provider_that_has_to_be_asked_is_not_loaded
 /// What an API server asks of a provider is told like every other call: metrics by function and result, and a span.
 #[tokio::test]
 async fn admissions_and_conversions_are_counted_and_traced_like_all_calls() {
-    let spans = Spans::default();
-    let _tracing = tracing_subscriber::registry().with(spans.clone()).set_default();
+    let spans = Spans::of_this_process();
     let world = world().await.with_crds().await;
     world.conversions.serve(&world.provider);
     let (new, old) = (world.pools("v1beta2"), world.pools("v1beta1"));
@@ -142,14 +141,23 @@ async fn admissions_and_conversions_are_counted_and_traced_like_all_calls() {
         assert!(text.lines().any(|found| found.starts_with(line)), "{line} is not in\n{text}");
     }
     let seen = spans.0.lock().clone();
-    for function in ["admission.default", "admission.validate"] {
+    for function in ["admission.default", "admission.validate", "conversion.convert"] {
         assert!(seen.iter().any(|fields| fields.contains(&format!("function={function:?}"))), "{function}: {seen:?}");
     }
 }
 
-/// The fields of the spans `call` that were opened on this thread: conversions have one of their own.
+/// The fields of the spans `call` of this process: conversions have a thread of their own.
 #[derive(Clone, Default)]
 struct Spans(Arc<parking_lot::Mutex<Vec<String>>>);
+
+impl Spans {
+    fn of_this_process() -> Spans {
+        let spans = Spans::default();
+        let layer = spans.clone().with_filter(tracing_subscriber::filter::LevelFilter::INFO);
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer)).unwrap();
+        spans
+    }
+}
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Spans {
     fn on_new_span(
