@@ -231,4 +231,49 @@ mod tests {
         .unwrap();
         assert_eq!(granted.missing(&wants), Vec::<String>::new());
     }
+
+    #[test]
+    fn a_wildcard_matches_what_it_is_made_of_and_nothing_that_lacks_a_part() {
+        arbtest::arbtest(|u| {
+            let word = |u: &mut arbitrary::Unstructured<'_>| u.choose(&["", "a", "b", "ab", "-ca"]).copied();
+            let parts: Vec<&str> = (0..u.int_in_range(1..=4)?).map(|_| word(u)).collect::<Result<_, _>>()?;
+            let (pattern, mut text) = (parts.join("*"), String::new());
+            for (index, part) in parts.iter().enumerate() {
+                text += if index == 0 { "" } else { word(u)? };
+                text += part;
+            }
+            assert!(wildcard(&pattern, &text), "{pattern} on {text}");
+            let other = text.replace(u.choose(&["a", "b", "-"])?, "x");
+            let lacks = parts.iter().any(|part| !other.contains(part));
+            assert!(!(lacks && wildcard(&pattern, &other)), "{pattern} on {other}");
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn what_is_granted_is_not_missing_and_more_grants_never_miss_more() {
+        arbtest::arbtest(|u| {
+            let kinds = |u: &mut arbitrary::Unstructured<'_>| {
+                let one = |u: &mut arbitrary::Unstructured<'_>| {
+                    Ok(kind(u.choose(&["", "apps", "capwasm.dev"])?, u.choose(&["*", "Secret", "Deployment"])?))
+                };
+                (0..u.int_in_range(0..=3)?).map(|_| one(u)).collect::<arbitrary::Result<Vec<_>>>()
+            };
+            let wants = Wants { reads: kinds(u)?, writes: kinds(u)?, secrets: vec!["*-ca".into()], ..Wants::default() };
+            let some = Grants { reads: kinds(u)?, secrets: vec!["a-ca".into()], ..Grants::default() };
+            let more = Grants { writes: kinds(u)?, etcd: true, ..some.clone() };
+            assert!(
+                more.missing(&wants).iter().all(|missing| some.missing(&wants).contains(missing)),
+                "{wants:?} {some:?}"
+            );
+            let all = Grants {
+                reads: wants.reads.clone(),
+                writes: wants.writes.clone(),
+                secrets: wants.secrets.clone(),
+                ..some
+            };
+            assert_eq!(all.missing(&wants), Vec::<String>::new());
+            Ok(())
+        });
+    }
 }

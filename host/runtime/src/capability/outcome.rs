@@ -453,4 +453,35 @@ mod tests {
         }
         assert_eq!(collector.into_outcome().wake_after, Some(Duration::from_millis(200)));
     }
+
+    #[test]
+    fn without_a_grant_every_write_is_refused_whatever_it_names() {
+        let text = |u: &mut arbitrary::Unstructured<'_>| {
+            u.choose(&["v1", "", "/", "capwasm.dev/v1", "*", "Secret", "..", "a/b", "ns", "x"])
+                .map(|text| (*text).to_owned())
+        };
+        arbtest::arbtest(|u| {
+            let grants = Arc::new(Grants { namespaces: vec!["*".into()], ..Grants::default() });
+            let scope = Scope::new(Arc::new(r#"{"metadata":{"namespace":"ns"}}"#.into()), grants);
+            let mut collector = Collector::new(1 << 20);
+            let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+            let place = if u.arbitrary()? { types::Place::Management } else { types::Place::Workload };
+            let (api_version, kind, namespace, name) = (text(u)?, text(u)?, Some(text(u)?), text(u)?);
+            let object =
+                json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": namespace}});
+            let target = types::ObjectRef { api_version, kind, namespace, name };
+            view.create("a".into(), place, object.to_string()).unwrap();
+            view.apply("b".into(), place, object.to_string()).unwrap();
+            view.patch("c".into(), place, target.clone(), "{}".into()).unwrap();
+            view.delete("d".into(), place, target.clone(), None).unwrap();
+            view.set_condition_of("e".into(), target, "Ready".into(), None, String::new(), String::new()).unwrap();
+            let outcome = collector.into_outcome();
+            assert!(
+                outcome.operations.iter().all(|operation| matches!(operation, Operation::Refused { .. })),
+                "{outcome:?}"
+            );
+            assert_eq!(outcome.operations.len(), 5);
+            Ok(())
+        });
+    }
 }

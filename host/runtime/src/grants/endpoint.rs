@@ -110,15 +110,17 @@ impl NamedEndpoint {
         self.allow != Rule::everything()
     }
 
-    /// Whether every server reads a path in the same way.
-    pub(crate) fn unambiguous(path: &str) -> Result<(), EndpointRefusal> {
-        segments(path).map(drop)
+    /// Whether its URL has a path, which stands before the guest's.
+    fn has_prefix(&self) -> bool {
+        let url = self.url.as_ref().and_then(|url| url.parse::<Uri>().ok());
+        url.is_some_and(|url| !url.path().trim_end_matches('/').is_empty())
     }
 
-    /// Whether a request is allowed.
+    /// Whether a request is allowed. Dots that lead out of the URL's path would take the host's credentials to what was not
+    /// granted, rules or none.
     pub(crate) fn allows(&self, method: &str, path: &str) -> Result<(), EndpointRefusal> {
         if !self.has_rules() {
-            return Ok(());
+            return if self.has_prefix() { segments(path).map(drop) } else { Ok(()) };
         }
         let segments = segments(path)?;
         if self.allow.iter().any(|rule| rule.matches(method, &segments)) {
@@ -214,8 +216,9 @@ impl Rule {
 
     fn matches_path(&self, segments: &[String]) -> bool {
         let mut rest = segments.iter();
-        for pattern in self.path.trim_start_matches('/').split('/') {
-            if pattern == "**" {
+        let mut patterns = self.path.trim_start_matches('/').split('/').peekable();
+        while let Some(pattern) = patterns.next() {
+            if pattern == "**" && patterns.peek().is_none() {
                 return true;
             }
             match rest.next() {
@@ -271,10 +274,31 @@ mod tests {
             ("get", "/v1.41/images/a", Ok(())),
             ("post", "/v1.41/images/a", Err(EndpointRefusal::NoRule)),
             ("GETX", "/v1.41/images/a", Err(EndpointRefusal::NoRule)),
+            ("GET", "/v1.41/images/.%2E;x=y/containers/json", Err(EndpointRefusal::Ambiguous)),
         ];
         for (method, path, expected) in rows {
             assert_eq!(endpoint.allows(method, path), expected, "{method} {path}");
         }
+    }
+
+    #[test]
+    fn the_path_of_an_endpoints_url_cannot_be_left() {
+        let endpoint = NamedEndpoint::url("http://h/prefix/");
+        for path in ["/../x", "/a/%2e%2E/x", "/%252e%252e/x", "/..%2fx", "/..\\x", "/..;a/x", "/..", "/%2e%2e/g%"] {
+            assert_eq!(endpoint.allows("GET", path), Err(EndpointRefusal::Ambiguous), "{path}");
+            assert_eq!(NamedEndpoint::url("http://h").allows("GET", path), Ok(()), "{path} without a prefix");
+        }
+        for path in ["/a%2fb", "/a..b/x", "/a//b", "/%zz"] {
+            assert_eq!(endpoint.allows("GET", path), Ok(()), "{path}");
+        }
+    }
+
+    #[test]
+    fn two_stars_are_the_rest_only_where_they_are_last() {
+        let endpoint = NamedEndpoint { allow: vec![rule(&[], "/v1/**/json")], ..NamedEndpoint::unix("/x") };
+        assert_eq!(endpoint.allows("GET", "/v1/a/json"), Ok(()));
+        assert_eq!(endpoint.allows("GET", "/v1/a/b/json"), Err(EndpointRefusal::NoRule));
+        assert_eq!(endpoint.allows("POST", "/v1/containers/create"), Err(EndpointRefusal::NoRule));
     }
 
     #[test]
@@ -291,5 +315,26 @@ mod tests {
         assert!(both.target("n").is_err());
         assert!(NamedEndpoint::url("ftp://h").target("n").is_err());
         assert!(NamedEndpoint::url("http://h:1/prefix").target("n").is_ok());
+    }
+
+    #[test]
+    fn a_path_that_a_rule_allows_is_one_that_no_server_reads_otherwise() {
+        const PARTS: [&str; 14] =
+            ["a", "images", "..", ".", "%2e", "%2E%2e", "%2f", "%5c", "\\", "%25", ";", "/", "//", "%00"];
+        let endpoint = NamedEndpoint { allow: vec![rule(&[], "/a/**")], ..NamedEndpoint::unix("/x") };
+        arbtest::arbtest(|u| {
+            let parts =
+                u.arbitrary_iter::<u8>()?.take(8).map(|byte| byte.map(|byte| PARTS[usize::from(byte) % PARTS.len()]));
+            let path = format!("/a/{}", parts.collect::<arbitrary::Result<String>>()?);
+            if endpoint.allows("GET", &path).is_ok() {
+                let read = percent_decode(&path).unwrap().replace('\\', "/");
+                let names = read.split('/').map(|part| part.split(';').next().unwrap_or_default());
+                let (inner, last) = (names.clone().skip(1).count() - 1, names.clone().next_back());
+                let empty = names.clone().skip(1).take(inner).any(|part| part.is_empty());
+                assert!(!empty && !names.clone().any(|part| part == "." || part == ".."), "{path} {last:?}");
+            }
+            Ok(())
+        })
+        .budget_ms(300);
     }
 }

@@ -50,15 +50,21 @@ impl FromStr for Origin {
             "https" => true,
             _ => return Err(wrong("the scheme is neither http nor https")),
         };
-        let (host, prefix, port) = split(rest).ok_or_else(|| wrong("brackets do not match"))?;
+        let (host, prefix, port) =
+            split(rest).ok_or_else(|| wrong("brackets do not match, or something other than a port follows them"))?;
         let port = match port {
             None => Some(if tls { 443 } else { 80 }),
             Some("*") => None,
-            Some(port) => Some(port.parse().map_err(|_| wrong("the port is no number"))?),
+            Some(port) => Some(number(port).ok_or_else(|| wrong("the port is no number"))?),
         };
         let host = parse_host(host, prefix).map_err(wrong)?;
         Ok(Origin { text: text.to_owned(), tls, host, port })
     }
+}
+
+/// Digits, and nothing else that Rust takes for a number.
+fn number<T: FromStr>(text: &str) -> Option<T> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 /// Host, prefix length and port of `host[/prefix][:port]`, where the host may stand in brackets.
@@ -72,7 +78,8 @@ fn split(rest: &str) -> Option<(&str, Option<&str>, Option<&str>)> {
             Some((prefix, port)) => (Some(prefix), Some(port)),
             None => (Some(after), None),
         },
-        None => (None, after.strip_prefix(':').or(if after.is_empty() { None } else { Some(after) })),
+        None if after.is_empty() => (None, None),
+        None => (None, Some(after.strip_prefix(':')?)),
     };
     Some((host, prefix, port))
 }
@@ -80,7 +87,7 @@ fn split(rest: &str) -> Option<(&str, Option<&str>, Option<&str>)> {
 fn parse_host(host: &str, prefix: Option<&str>) -> Result<Host, &'static str> {
     if let Some(prefix) = prefix {
         let address: IpAddr = host.parse().map_err(|_| "a path, or a range whose address cannot be read")?;
-        let bits: u8 = prefix.parse().map_err(|_| "the prefix length is no number")?;
+        let bits: u8 = number(prefix).ok_or("the prefix length is no number")?;
         let width = if address.is_ipv4() { 32 } else { 128 };
         return if bits > width { Err("the prefix is too long") } else { Ok(Host::Range(address, bits)) };
     }
@@ -231,6 +238,8 @@ impl From<Origin> for String {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
+    use arbitrary::Unstructured;
+    use arbtest::arbtest;
 
     #[test]
     fn origins_match_as_the_table_says() {
@@ -281,6 +290,10 @@ mod tests {
             "http://127.1",
             "http://256.0.0.1",
             "http://127.0.0.1.",
+            "https://[::1]443",
+            "https://[::1]*",
+            "https://a:+443",
+            "https://10.0.0.0/+8",
         ];
         for text in rows {
             assert!(text.parse::<Origin>().is_err(), "{text}");
@@ -324,5 +337,52 @@ mod tests {
         for address in ["10.0.0.1", "192.168.1.1", "172.16.0.1", "8.8.8.8", "fd00::1", "2001:db8::1"] {
             assert!(!special_address(address.parse().unwrap()), "{address}");
         }
+    }
+
+    /// A host as a grant names it, and hosts that it may cover.
+    fn hosts(u: &mut Unstructured<'_>) -> arbitrary::Result<(String, Vec<String>)> {
+        let label = |u: &mut Unstructured<'_>| u.choose(&["a", "b", "api", "127", "x-y"]).copied();
+        let name = format!("{}.{}", label(u)?, label(u)?);
+        let v4 = Ipv4Addr::from(u.choose(&[0x7f00_0001, 0xa9fe_a9fe, 0x0a01_0203, 0])? ^ u.int_in_range(0..=255_u32)?);
+        let v6 = Ipv6Addr::from_bits(
+            u128::from(u.arbitrary::<u8>()?) << (8 * u.int_in_range(0..=15)?) | u128::from(v4.to_bits()),
+        );
+        let below = vec![name.clone(), format!("c.{name}"), v4.to_string(), v6.to_string()];
+        let host = match u.int_in_range(0..=6)? {
+            0 => "*".to_owned(),
+            1 => format!("*.{name}"),
+            2 => name,
+            3 => v4.to_string(),
+            4 => format!("[{v6}]"),
+            5 => format!("{v4}/{}", u.int_in_range(0..=32)?),
+            _ => format!("[{v6}]/{}", u.int_in_range(0..=128)?),
+        };
+        Ok((host, below))
+    }
+
+    #[test]
+    fn whatever_a_wanted_origin_matches_one_that_includes_it_matches_too_and_special_addresses_are_named() {
+        arbtest(|u| {
+            let (granted, mut below) = hosts(u)?;
+            let (wanted, more) = hosts(u)?;
+            below.extend(more);
+            let port = |u: &mut Unstructured<'_>| u.choose(&["", ":80", ":81", ":*"]).copied();
+            let read = |text: String| text.parse::<Origin>().unwrap_or_else(|error| panic!("{error}"));
+            let granted = read(format!("http://{granted}{}", port(u)?));
+            let wanted = read(format!("http://{wanted}{}", port(u)?));
+            assert!(wanted.includes(&wanted.to_string()), "{wanted}");
+            for (host, port) in below.iter().flat_map(|host| [(host, 80), (host, 81), (host, 443)]) {
+                let reached = wanted.matches(false, host, port);
+                let lost = reached && granted.includes(&wanted.to_string()) && !granted.matches(false, host, port);
+                assert!(!lost, "{granted} includes {wanted} and does not reach {host}:{port}");
+                let address = host.parse::<IpAddr>().ok().filter(|address| special_address(*address));
+                assert!(
+                    !reached || address.is_none_or(|address| wanted.is_address(address)),
+                    "{wanted} reaches {host}"
+                );
+            }
+            Ok(())
+        })
+        .budget_ms(500);
     }
 }
