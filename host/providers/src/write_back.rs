@@ -182,7 +182,9 @@ fn resumed(at: &WriteBack<'_>) -> Value {
 fn keep_latched(at: &WriteBack<'_>, desired: &mut Value) {
     for path in latches(at) {
         let held = at.object.pointer(&format!("/{}", path.join("/")));
-        if let Some(held) = held.filter(|held| held.as_bool() != Some(false) && !held.is_null() && *held != "") {
+        // An endpoint that Go wrote empty has port 0.
+        let empty = |held: &Value| held.as_bool() == Some(false) || held.is_null() || *held == "" || *held == 0;
+        if let Some(held) = held.filter(|held| !empty(held)) {
             json::set(desired, path, held.clone());
         }
     }
@@ -368,7 +370,7 @@ fn count_own_change(at: &WriteBack<'_>, desired: &mut Value) {
         && observed == Some(generation)
         && desired.get("spec") != at.object.get("spec")
     {
-        json::set(desired, &["status", "observedGeneration"], generation + 1);
+        json::set(desired, &["status", "observedGeneration"], generation.saturating_add(1));
     }
 }
 
@@ -643,30 +645,54 @@ fn merge(into: &mut serde_json::Map<String, Value>, patch: &Value, except: &[&st
 
 /// Merges the leaves that lie under declared paths; returns the paths of the others.
 fn merge_own(desired: &mut Value, fields: &Value, own: &[String]) -> Vec<String> {
+    let own: Vec<Vec<&str>> = own.iter().map(|declared| keys(declared)).collect();
     let mut dropped = Vec::new();
-    let mut walk: Vec<(Vec<String>, &Value)> = vec![(Vec::new(), fields)];
+    let mut walk: Vec<(Vec<&str>, &Value)> = vec![(Vec::new(), fields)];
     while let Some((path, value)) = walk.pop() {
-        let dotted = path.join(".");
-        if !path.is_empty()
-            && own.iter().any(|declared| dotted == *declared || dotted.starts_with(&format!("{declared}.")))
+        if let Some((last, parents)) = path.split_last()
+            && own.iter().any(|declared| path.starts_with(declared))
         {
-            let parents: Vec<&str> = path.iter().map(String::as_str).collect();
-            if let Some((last, parents)) = parents.split_last() {
-                merge(json::map(desired, parents), &json!({(*last): value}), &[]);
+            match room(desired, parents) {
+                // What is not there needs no parents to be cleared in.
+                Some(there) if there || !value.is_null() => {
+                    merge(json::map(desired, parents), &json!({(*last): value}), &[]);
+                }
+                Some(_) => {}
+                None => dropped.push(path.join(".")),
             }
             continue;
         }
-        match value.as_object().filter(|map| !map.is_empty()) {
-            Some(map) => walk.extend(map.iter().map(|(key, value)| {
-                let mut path = path.clone();
-                path.push(key.clone());
-                (path, value)
-            })),
-            None => dropped.push(dotted),
+        match value.as_object() {
+            Some(map) => walk.extend(map.iter().map(|(key, value)| ([&path[..], &[key.as_str()]].concat(), value))),
+            None => dropped.push(path.join(".")),
         }
     }
     dropped.sort();
     dropped
+}
+
+/// Whether there is a map at these keys already; none where one would take the place of something else.
+fn room(object: &Value, keys: &[&str]) -> Option<bool> {
+    let mut at = Some(object);
+    for key in keys {
+        at = at.and_then(|at| at.get(key)).filter(|at| !at.is_null());
+        if at.is_some_and(|at| !at.is_object()) {
+            return None;
+        }
+    }
+    Some(at.is_some())
+}
+
+/// The keys of a declared path. The name of a label or an annotation has dots of its own.
+fn keys(declared: &str) -> Vec<&str> {
+    for map in ["labels", "annotations"] {
+        if let Some(name) =
+            declared.strip_prefix("metadata.").and_then(|rest| rest.strip_prefix(map)?.strip_prefix('.'))
+        {
+            return vec!["metadata", map, name];
+        }
+    }
+    declared.split('.').collect()
 }
 
 #[cfg(test)]

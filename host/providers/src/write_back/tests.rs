@@ -637,3 +637,135 @@ fn who_waits_for_what_nothing_announces_is_called_again_when_it_says_so() {
         assert_eq!((plan.wake_after, plan.verdict), (expected.map(Duration::from_secs), Verdict::Waiting), "{name}");
     }
 }
+
+/// Whatever a guest says of its status and of its own paths, what latched stays and nothing else changes.
+#[test]
+fn a_guest_changes_its_own_paths_and_its_status_and_nothing_else() {
+    fn value(u: &mut arbitrary::Unstructured<'_>, depth: usize) -> arbitrary::Result<Value> {
+        const KEYS: [&str; 12] = [
+            "spec",
+            "metadata",
+            "size",
+            "size.x",
+            "spec.size",
+            "providerID",
+            "controlPlaneEndpoint",
+            "host",
+            "finalizers",
+            "status",
+            "initialization",
+            "provisioned",
+        ];
+        Ok(match u.int_in_range(0..=if depth == 0 { 2 } else { 6 })? {
+            0 => Value::Null,
+            1 => u.arbitrary::<bool>()?.into(),
+            2 => "x".into(),
+            _ => {
+                let entry =
+                    |u: &mut arbitrary::Unstructured<'_>| Ok(((*u.choose(&KEYS)?).to_owned(), value(u, depth - 1)?));
+                Value::Object((0..u.int_in_range(0..=3)?).map(|_| entry(u)).collect::<arbitrary::Result<_>>()?)
+            }
+        })
+    }
+    arbtest::arbtest(|u| {
+        let mut object = object();
+        object["spec"] =
+            json!({"size": 1, "other": 2, "providerID": "x:///1", "controlPlaneEndpoint": {"host": "h", "port": 1}});
+        object["status"] = json!({"ready": true, "initialization": {"provisioned": true}});
+        let outcome = Outcome {
+            own: vec![value(u, 3)?, json!({"spec": value(u, 2)?})],
+            status: vec![value(u, 3)?],
+            ..Outcome::default()
+        };
+        let (role, answer) = *u.choose(&[(Role::InfrastructureCluster, false), (Role::InfrastructureMachine, true)])?;
+        let answer = match answer {
+            false => cluster(false, "other"),
+            true => Answer::Machine {
+                provisioned: false,
+                provider_id: Some("y".into()),
+                addresses: vec![],
+                failure_domain: None,
+            },
+        };
+        let mut desired = write(role, Contract::V1Beta2, &object, Ok(answer), &outcome).desired.unwrap();
+        assert_eq!(desired.pointer("/status/initialization/provisioned"), Some(&json!(true)), "{outcome:?}");
+        let spec = desired["spec"].as_object_mut().unwrap();
+        spec.insert("size".into(), 1.into());
+        desired["status"] = object["status"].clone();
+        assert_eq!(desired, object, "{outcome:?}");
+        Ok(())
+    })
+    .budget_ms(500);
+}
+
+#[test]
+fn own_paths_are_keys_and_not_texts_with_dots() {
+    let of = |own: &[&str], fields: Value, spec: Value| {
+        let mut kind = kind(Role::Controller);
+        kind.own = own.iter().map(|path| (*path).to_owned()).collect();
+        let mut object = object();
+        object["spec"] = spec;
+        let outcome = Outcome { own: vec![fields], ..Outcome::default() };
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        let at =
+            WriteBack { object: &object, kind: &kind, contract: Contract::V1Beta2, cluster: None, of_pool: false, now };
+        let plan = answered(&at, &Ok(Answer::Reconciled), &outcome);
+        let mut desired = plan.desired.unwrap();
+        desired.as_object_mut().unwrap().remove("status");
+        object.as_object_mut().unwrap().remove("status");
+        (json::merge_patch(&object, &desired), plan.events.len())
+    };
+    let annotation = |name: &str| json!({"metadata": {"annotations": {(name): "x"}}});
+    type Row = (&'static str, &'static [&'static str], Value, Value, Option<Value>, usize);
+    let rows: [Row; 9] = [
+        ("a key at the top", &["spec.size"], json!({"spec.size": 1}), json!({}), None, 1),
+        ("a key that goes on with a dot", &["spec.size"], json!({"spec": {"size.x": 1}}), json!({}), None, 1),
+        (
+            "an annotation",
+            &["metadata.annotations.a.b/c"],
+            annotation("a.b/c"),
+            json!({}),
+            Some(annotation("a.b/c")),
+            0,
+        ),
+        ("another's annotation", &["metadata.annotations.a"], annotation("a.b/c"), json!({}), None, 1),
+        ("every annotation", &["metadata.annotations"], annotation("a.b/c"), json!({}), Some(annotation("a.b/c")), 0),
+        ("what is not there is cleared", &["spec.a.b"], json!({"spec": {"a": {"b": null}}}), json!({}), None, 0),
+        ("in place of a text", &["spec.a.b"], json!({"spec": {"a": {"b": 1}}}), json!({"a": "text"}), None, 1),
+        ("nothing", &["spec.a.b"], json!({}), json!({}), None, 0),
+        (
+            "below its own",
+            &["spec.a"],
+            json!({"spec": {"a": {"b": 1}}}),
+            json!({}),
+            Some(json!({"spec": {"a": {"b": 1}}})),
+            0,
+        ),
+    ];
+    for (name, own, fields, spec, patch, dropped) in rows {
+        assert_eq!(of(own, fields, spec), (patch, dropped), "{name}");
+    }
+}
+
+/// Go writes an endpoint that is not known yet as an empty host and port 0.
+#[test]
+fn an_empty_endpoint_is_none_and_does_not_latch() {
+    let mut object = object();
+    object["spec"]["controlPlaneEndpoint"] = json!({"host": "", "port": 0});
+    let answer = Ok(cluster(true, "10.0.0.1"));
+    let plan = write(Role::InfrastructureCluster, Contract::V1Beta2, &object, answer, &Outcome::default());
+    assert_eq!(plan.desired.unwrap()["spec"]["controlPlaneEndpoint"], json!({"host": "10.0.0.1", "port": 6443}));
+}
+
+#[test]
+fn a_generation_that_cannot_grow_is_no_panic() {
+    let mut object = object();
+    object["metadata"]["generation"] = i64::MAX.into();
+    let outcome = Outcome {
+        own: vec![json!({"spec": {"size": 2}})],
+        status: vec![json!({"observedGeneration": i64::MAX})],
+        ..Outcome::default()
+    };
+    let plan = write(Role::Bootstrap, Contract::V1Beta2, &object, Ok(Answer::Bootstrap(None)), &outcome);
+    assert_eq!(plan.desired.unwrap()["status"]["observedGeneration"], i64::MAX);
+}
