@@ -2,7 +2,7 @@
 //! What cannot be judged (another pattern, a new rule) counts as taken away.
 
 use capwasm_api::json;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Everything that `new` takes away from `live`, in words; empty when it only widens.
 pub fn narrowings(live: &Value, new: &Value) -> Vec<String> {
@@ -61,9 +61,16 @@ fn compare(path: &str, old: &Value, new: &Value, found: &mut Vec<String>) {
     let flag = |schema: &Value, name: &str| schema.get(name).and_then(Value::as_bool) == Some(true);
     let set = |schema: &Value, name: &str| schema.get(name).filter(|value| !value.is_null()).cloned();
     let (was, is) = (json::text(old, "/type"), json::text(new, "/type"));
-    let wider = is.is_none() || flag(new, INT_OR_STRING) || (was, is) == (Some("integer"), Some("number"));
-    if was != is && !wider {
-        found.push(format!("{path} is of type {} instead of {}", is.unwrap_or("any"), was.unwrap_or("any")));
+    let either = flag(new, INT_OR_STRING);
+    let wider = match (was, is) {
+        _ if was == is && (flag(old, INT_OR_STRING) || !either) => true,
+        (Some("integer" | "string"), None) if either => true,
+        (_, None) | (Some("integer"), Some("number")) => !either,
+        _ => false,
+    };
+    if !wider {
+        let is = if either { "integer or string" } else { is.unwrap_or("any") };
+        found.push(format!("{path} is of type {is} instead of {}", was.unwrap_or("any")));
     }
     if flag(old, INT_OR_STRING) && !flag(new, INT_OR_STRING) && is.is_some() {
         found.push(format!("{path} is no integer or string any more"));
@@ -120,7 +127,18 @@ fn fields(path: &str, old: &Value, new: &Value, found: &mut Vec<String>) {
         Some(schema @ Value::Object(_)) => Some(schema.clone()),
         _ => None,
     };
-    let open = new.get(OPEN).and_then(Value::as_bool) == Some(true);
+    let is_open = |schema: &Value| schema.get(OPEN).and_then(Value::as_bool) == Some(true);
+    let open = is_open(new);
+    if is_open(old) {
+        // Whatever these fields were called before, they could be anything.
+        let anything = json!({});
+        for (name, new) in is.iter().filter(|(name, _)| !was.contains_key(*name)) {
+            compare(&format!("{path}.{name}"), &anything, new, found);
+        }
+        if let (None, Some(new)) = (rest(old), rest(new)) {
+            compare(&format!("{path}.*"), &anything, &new, found);
+        }
+    }
     for (name, old) in &was {
         let field = format!("{path}.{name}");
         match (is.get(name), rest(new)) {
@@ -156,7 +174,6 @@ fn rules(path: &str, old: &Value, new: &Value, found: &mut Vec<String>) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use super::*;
-    use serde_json::json;
 
     fn crd(spec: Value) -> Value {
         let schema = json!({"type": "object", "properties": {"spec": spec}});
@@ -194,6 +211,25 @@ mod tests {
             ("free keys", a(json!({"additionalProperties": {"type": "string"}})), a(json!({})), "certain fields"),
             ("in items", a(json!({"items": {"enum": ["x", "y"]}})), a(json!({"items": {"enum": ["y"]}})), "spec.a[]"),
             (
+                "a field that could be anything",
+                a(json!({OPEN: true})),
+                a(json!({OPEN: true, "properties": {"x": {"type": "string"}}})),
+                "v1.spec.a.x is of type string instead of any",
+            ),
+            (
+                "keys that could be anything",
+                a(json!({OPEN: true})),
+                a(json!({OPEN: true, "additionalProperties": {"type": "string"}})),
+                "v1.spec.a.* is of type string",
+            ),
+            (
+                "a type for two others",
+                a(json!({"type": "boolean"})),
+                a(json!({INT_OR_STRING: true})),
+                "integer or string",
+            ),
+            ("any type", a(json!({})), a(json!({INT_OR_STRING: true})), "integer or string instead of any"),
+            (
                 "in free keys",
                 a(json!({"additionalProperties": {"maxLength": 2}})),
                 a(json!({"additionalProperties": {"maxLength": 1}})),
@@ -219,6 +255,8 @@ mod tests {
             ("more values", a(json!({"enum": ["x"]})), a(json!({"enum": ["y", "x"]}))),
             ("any value", a(json!({"enum": ["x"], "maxLength": 3, "pattern": "x"})), a(json!({}))),
             ("a number", a(json!({"type": "integer"})), a(json!({"type": "number"}))),
+            ("an integer or a string", a(json!({"type": "string"})), a(json!({INT_OR_STRING: true}))),
+            ("the same of two types", a(json!({INT_OR_STRING: true})), a(json!({INT_OR_STRING: true}))),
             (
                 "required with a default",
                 a(json!({})),
@@ -254,5 +292,42 @@ mod tests {
         let mut bare = old.clone();
         bare["spec"]["versions"][0]["subresources"] = json!({});
         assert_eq!(narrowings(&old, &bare), ["v1: subresource status is gone"]);
+    }
+
+    #[test]
+    fn a_schema_is_not_narrower_than_itself_nor_without_one_of_its_demands() {
+        const DEMANDS: [&str; 6] = ["enum", "maxLength", "minItems", "maximum", "pattern", "required"];
+        fn made(u: &mut arbitrary::Unstructured<'_>, depth: usize) -> arbitrary::Result<Value> {
+            let mut schema = json!({"type": "object", "enum": [1, "x"], "maxLength": u.int_in_range(0..=9)?, "minItems": 1,
+                "maximum": u.int_in_range(0..=9)?, "pattern": "a", "required": ["a"], "nullable": u.arbitrary::<bool>()?});
+            match u.int_in_range(0..=if depth == 0 { 0 } else { 3 })? {
+                0 => {}
+                1 => schema["items"] = made(u, depth - 1)?,
+                2 => schema["additionalProperties"] = made(u, depth - 1)?,
+                _ => schema["properties"] = json!({"a": made(u, depth - 1)?, "b": made(u, depth - 1)?}),
+            }
+            Ok(schema)
+        }
+        fn without(u: &mut arbitrary::Unstructured<'_>, schema: &mut Value) -> arbitrary::Result<()> {
+            for below in ["/items", "/additionalProperties", "/properties/a"] {
+                if let Some(below) = schema.pointer_mut(below)
+                    && u.arbitrary()?
+                {
+                    return without(u, below);
+                }
+            }
+            schema.as_object_mut().unwrap().remove(*u.choose(&DEMANDS)?);
+            Ok(())
+        }
+        arbtest::arbtest(|u| {
+            let old = made(u, 3)?;
+            let mut new = old.clone();
+            without(u, &mut new)?;
+            assert_eq!(narrowings(&crd(old.clone()), &crd(old.clone())), Vec::<String>::new());
+            assert_eq!(narrowings(&crd(old.clone()), &crd(new.clone())), Vec::<String>::new(), "{old} to {new}");
+            let back = narrowings(&crd(new.clone()), &crd(old.clone()));
+            assert!(new == old || !back.is_empty(), "{new} to {old}");
+            Ok(())
+        });
     }
 }
