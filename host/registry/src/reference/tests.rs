@@ -121,3 +121,42 @@ fn random_texts_are_refused_or_come_back_as_they_were() {
     }
     assert!(accepted > 200, "{accepted} of the texts were references: too few to say anything");
 }
+
+#[test]
+fn a_reference_comes_back_as_it_was_written_and_mirrors_keep_what_it_names() {
+    const PARTS: [&str; 16] = [
+        "ghcr.io",
+        "localhost",
+        "[::1]",
+        ":5000",
+        "/",
+        "a",
+        "b-c",
+        "..",
+        "_",
+        "__",
+        ".",
+        ":",
+        "1.0",
+        "@",
+        DIGEST,
+        "oci://",
+    ];
+    arbtest::arbtest(|u| {
+        let parts =
+            u.arbitrary_iter::<u8>()?.take(12).map(|byte| byte.map(|byte| PARTS[usize::from(byte) % PARTS.len()]));
+        let text = parts.collect::<arbitrary::Result<String>>()?;
+        for text in [text.clone(), format!("ghcr.io/{text}"), format!("ghcr.io/a:{text}")] {
+            let Ok(reference) = text.parse::<Reference>() else { continue };
+            assert_eq!(reference.to_string(), text.strip_prefix("oci://").unwrap_or(&text));
+            assert_eq!(reference.to_string().parse(), Ok(reference.clone()));
+            assert!(reference.repository().split('/').all(|part| !["", ".", ".."].contains(&part)), "{reference}");
+            if let Ok(mirrored) = reference.below("mirror.example:5000/all") {
+                assert_eq!((mirrored.tag(), mirrored.digest()), (reference.tag(), reference.digest()));
+                assert_eq!(mirrored.repository(), format!("all/{}", reference.repository()));
+            }
+        }
+        Ok(())
+    })
+    .budget_ms(300);
+}
