@@ -62,9 +62,10 @@ impl FromStr for Origin {
     }
 }
 
-/// Digits, and nothing else that Rust takes for a number.
+/// Digits, and nothing else that Rust takes for a number; nor a leading zero, which others take for octal.
 fn number<T: FromStr>(text: &str) -> Option<T> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    plain.then(|| text.parse().ok()).flatten()
 }
 
 /// Host, prefix length and port of `host[/prefix][:port]`, where the host may stand in brackets.
@@ -294,6 +295,8 @@ mod tests {
             "https://[::1]*",
             "https://a:+443",
             "https://10.0.0.0/+8",
+            "https://10.0.0.0/08",
+            "https://a:0443",
         ];
         for text in rows {
             assert!(text.parse::<Origin>().is_err(), "{text}");
