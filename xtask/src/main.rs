@@ -5,6 +5,7 @@
 mod bench;
 mod build;
 mod docker;
+mod fuzz;
 mod kubeadm;
 mod openstack;
 mod setup;
@@ -37,6 +38,8 @@ enum Command {
     Test(test::Options),
     /// Measure: provider calls, clusters at scale, sizes. Writes a table to stdout.
     Bench(bench::Options),
+    /// Look for inputs that break a rule of the host: loader, outcome mapping, grants, CRDs, files from elsewhere.
+    Fuzz(fuzz::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -53,5 +56,6 @@ fn main() -> anyhow::Result<()> {
         }
         Command::Test(options) => test::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
     }
 }

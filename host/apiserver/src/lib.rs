@@ -32,6 +32,8 @@ mod catalog;
 mod config;
 mod controllers;
 mod crd;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handler;
 mod identity;
 mod meta;

@@ -8,7 +8,7 @@ use capwasm_api::json;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use self::narrowing::narrowings;
+pub use self::narrowing::narrowings;
 
 /// Whose CRD it is.
 pub const PROVIDER: &str = "capwasm.dev/provider";

@@ -15,6 +15,8 @@ mod components;
 mod conversion;
 mod crd;
 mod etcd;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate;
 mod generation;
 mod lifecycle;

@@ -31,6 +31,8 @@ mod copy;
 mod credentials;
 mod digest;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod layout;
 mod manifest;
 mod reference;

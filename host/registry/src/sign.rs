@@ -6,7 +6,7 @@
 pub(crate) mod blob;
 mod encrypted;
 pub(crate) mod key;
-mod payload;
+pub(crate) mod payload;
 
 use std::collections::BTreeMap;
 

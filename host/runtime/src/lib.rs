@@ -43,6 +43,8 @@ mod compile;
 mod engine;
 mod external;
 mod failure;
+#[doc(hidden)]
+pub mod fuzzing;
 mod grants;
 mod http;
 mod limits;

@@ -4,7 +4,7 @@ mod check;
 
 use std::sync::Arc;
 
-use capwasm_api::descriptor::Descriptor;
+use capwasm_api::descriptor::{Descriptor, Role};
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre};
@@ -156,7 +156,7 @@ pub(crate) async fn load(shared: &Arc<Shared>, bytes: &[u8], limits: Limits) -> 
     if first.acted || second.acted {
         return Err(LoadError::DescribeActed);
     }
-    let descriptor = read_descriptor(&text, &exports)?;
+    let descriptor = descriptor_of(&text, &exports.roles(), exports.pure())?;
     let guest = guest(&descriptor.name, limits);
     Ok(Provider::new(guest, descriptor, imports, bytes.len()))
 }
@@ -175,13 +175,14 @@ fn describe_call(seed: u64) -> Call {
     }
 }
 
-fn read_descriptor(text: &str, exports: &Exports) -> Result<Descriptor, LoadError> {
+/// The descriptor of a component that exports these.
+pub(crate) fn descriptor_of(text: &str, roles: &[Role], pure: Pure) -> Result<Descriptor, LoadError> {
     let descriptor: Descriptor = serde_json::from_str(text).map_err(|error| described(vec![error.to_string()]))?;
     // First, because the rest may mean something else in another version.
     if !SUPPORTED_CONTRACTS.contains(&descriptor.contract.as_str()) {
         return Err(LoadError::Version { found: untrusted::shortened(&descriptor.contract, NAME_BYTES) });
     }
-    let problems = check::problems(&descriptor, &exports.roles(), exports.pure());
+    let problems = check::problems(&descriptor, roles, pure);
     if problems.is_empty() { Ok(descriptor) } else { Err(described(problems)) }
 }
 

@@ -36,7 +36,7 @@ struct Image {
 }
 
 /// The text for a manifest in the repository `name`.
-pub(super) fn write(name: &str, digest: &Digest) -> String {
+pub(crate) fn write(name: &str, digest: &Digest) -> String {
     let payload = Payload {
         critical: Critical {
             identity: Identity { docker_reference: name.to_owned() },
@@ -49,7 +49,7 @@ pub(super) fn write(name: &str, digest: &Digest) -> String {
 }
 
 /// Whether the text names the manifest; the error says what it is instead.
-pub(super) fn names(text: &[u8], digest: &Digest) -> Result<(), String> {
+pub(crate) fn names(text: &[u8], digest: &Digest) -> Result<(), String> {
     let payload: Payload =
         serde_json::from_slice(text).map_err(|error| format!("what was signed cannot be read: {error}"))?;
     if payload.critical.kind != TYPE {

@@ -1,0 +1,18 @@
+//! What the fuzz targets in `fuzz/` need of the inside. No API: it changes as they do.
+
+use serde_json::Value;
+
+use crate::schema;
+
+/// What is stored of an object that a client creates: pruned and with defaults. None when the schema does not take it.
+///
+/// # Errors
+/// When it is no structural schema.
+pub fn created(openapi_v3_schema: &Value, object: &Value) -> Result<Option<Value>, String> {
+    let schema = schema::Schema::parse(openapi_v3_schema).map_err(|error| error.to_string())?;
+    let mut object = object.clone();
+    schema::prune(&schema, &mut object);
+    schema::drop_nulls(&schema, &mut object);
+    schema::default(&schema, &mut object);
+    Ok(schema::validate(&schema, &object, None).is_empty().then_some(object))
+}

@@ -1,0 +1,112 @@
+//! What the fuzz targets in `fuzz/` need of the inside. No API: it changes as they do.
+
+use std::sync::Arc;
+
+use capwasm_api::descriptor::{Descriptor, Role};
+
+use crate::bindings::outcome::Host;
+use crate::bindings::types;
+use crate::capability::outcome::{Collector, OutcomeView};
+use crate::capability::scope::Scope;
+use crate::grants::{self, Grants, NamedEndpoint, Origin};
+use crate::load::{self, LoadError};
+use crate::outcome::{ObjectRef, Outcome, Place};
+use crate::record::player::Player;
+use crate::record::{Recording, Replay, Replayed, Request};
+
+/// Whether an origin covers a URL of this scheme, host (without brackets) and port.
+pub fn origin_matches(origin: &Origin, tls: bool, host: &str, port: u16) -> bool {
+    origin.matches(tls, host, port)
+}
+
+/// Whether a granted origin covers a wanted one.
+pub fn origin_includes(granted: &Origin, wanted: &str) -> bool {
+    granted.includes(wanted)
+}
+
+/// Whether an address is reached only when it is granted by name.
+pub fn special_address(address: std::net::IpAddr) -> bool {
+    grants::special_address(address)
+}
+
+/// Whether the rules of an endpoint allow a request.
+pub fn endpoint_allows(endpoint: &NamedEndpoint, method: &str, path: &str) -> bool {
+    endpoint.allows(method, path).is_ok()
+}
+
+/// Whether a pattern with `*` for any part fits a text.
+pub fn wildcard(pattern: &str, text: &str) -> bool {
+    grants::wildcard(pattern, text)
+}
+
+/// A descriptor as `describe()` of a component with these roles returned it.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn descriptor(text: &str, roles: &[Role], conversion: bool, admission: bool) -> Result<Descriptor, LoadError> {
+    load::descriptor_of(text, roles, load::Pure { conversion, admission })
+}
+
+/// One call of the capability `outcome`, as a guest makes it.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the fields are those of the contract")]
+pub enum Call {
+    SetStatus(String),
+    SetOwn(String),
+    SetCondition { name: String, status: Option<bool>, reason: String, message: String },
+    EmitEvent { warning: bool, reason: String, message: String },
+    WakeAfter(u64),
+    WakeWhenApplied,
+    Create { key: String, place: Place, object: String },
+    Apply { key: String, place: Place, object: String },
+    Patch { key: String, place: Place, target: ObjectRef, merge: String },
+    SetConditionOf { key: String, target: ObjectRef, name: String, status: Option<bool> },
+    Delete { key: String, place: Place, target: ObjectRef, uid: Option<String> },
+}
+
+/// What a guest that makes these calls for an object has collected; a call that traps is the last one. `false`: it trapped.
+pub fn collect(object: &str, grants: &Grants, limit: u64, calls: &[Call]) -> (Outcome, bool) {
+    let scope = Scope::new(Arc::new(object.to_owned()), Arc::new(grants.clone()));
+    let mut collector = Collector::new(limit);
+    let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+    let finished = calls.iter().all(|call| make(&mut view, call.clone()).is_ok());
+    (collector.into_outcome(), finished)
+}
+
+fn make(view: &mut OutcomeView<'_>, call: Call) -> wasmtime::Result<()> {
+    match call {
+        Call::SetStatus(fields) => view.set_status(fields),
+        Call::SetOwn(fields) => view.set_own(fields),
+        Call::SetCondition { name, status, reason, message } => view.set_condition(name, status, reason, message),
+        Call::EmitEvent { warning, reason, message } => view.emit_event(warning, reason, message),
+        Call::WakeAfter(ms) => view.wake_after(ms),
+        Call::WakeWhenApplied => view.wake_when_applied(),
+        Call::Create { key, place, object } => view.create(key, wire_place(place), object),
+        Call::Apply { key, place, object } => view.apply(key, wire_place(place), object),
+        Call::Patch { key, place, target, merge } => view.patch(key, wire_place(place), wire(target), merge),
+        Call::SetConditionOf { key, target, name, status } => {
+            view.set_condition_of(key, wire(target), name, status, "Reason".to_owned(), String::new())
+        }
+        Call::Delete { key, place, target, uid } => view.delete(key, wire_place(place), wire(target), uid),
+    }
+}
+
+fn wire_place(place: Place) -> types::Place {
+    match place {
+        Place::Management => types::Place::Management,
+        Place::Workload => types::Place::Workload,
+    }
+}
+
+fn wire(target: ObjectRef) -> types::ObjectRef {
+    let ObjectRef { api_version, kind, namespace, name } = target;
+    types::ObjectRef { api_version, kind, namespace, name }
+}
+
+/// A recording that answers these requests, and how it says that the call ended.
+pub fn play(recording: &Recording, how: &Replay, requests: &[Request]) -> Replayed {
+    let mut player = Player::new(recording.tape.clone(), how);
+    // The first that is not answered ends the call.
+    let _ = requests.iter().all(|request| player.turn(request.clone()).is_ok());
+    player.finish(recording.ended.clone(), recording)
+}
