@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use capwasm_api::descriptor::Role;
 use capwasm_reconcile::{Pass, Selector, View};
-use capwasm_runtime::Provider;
+use capwasm_runtime::{Grants, Limits, Provider};
 
 use super::{Loader, Terms};
 use crate::generation::calls_token;
@@ -22,12 +22,13 @@ pub(super) struct Waiting {
     ongoing: Arc<Ongoing>,
 }
 
-/// What a rehearsal is of; another one starts from nothing.
+/// What a rehearsal is of; another one starts from nothing. Nothing else of the spec makes a component do otherwise in it.
 #[derive(Clone, Debug, PartialEq)]
 struct Of {
     candidate: String,
     serves: String,
-    terms: Terms,
+    grants: Grants,
+    limits: Limits,
 }
 
 /// How far a rehearsal has come.
@@ -53,7 +54,12 @@ impl Loader {
         let Some(recordings) = &self.parts.recordings else { return Rehearsing::Never };
         let Some(serving) = self.serving(name) else { return Rehearsing::NotYet };
         let serves = serving.generation.provider.digest().to_owned();
-        let of = Of { candidate: provider.digest().to_owned(), serves: serves.clone(), terms: terms.clone() };
+        let of = Of {
+            candidate: provider.digest().to_owned(),
+            serves: serves.clone(),
+            grants: terms.grants.clone(),
+            limits: terms.limits.clone(),
+        };
         let (known, first) = {
             let providers = self.providers.lock();
             let waiting = providers.get(name).and_then(|loaded| loaded.waiting.as_ref());
