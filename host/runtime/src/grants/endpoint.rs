@@ -284,11 +284,22 @@ mod tests {
     #[test]
     fn the_path_of_an_endpoints_url_cannot_be_left() {
         let endpoint = NamedEndpoint::url("http://h/prefix/");
-        for path in ["/../x", "/a/%2e%2E/x", "/%252e%252e/x", "/..%2fx", "/..\\x", "/..;a/x", "/..", "/%2e%2e/g%"] {
+        for path in [
+            "/../x",
+            "/a/%2e%2E/x",
+            "/%252e%252e/x",
+            "/..%2fx",
+            "/..\\x",
+            "/..;a/x",
+            "/..",
+            "/%2e%2e/g%",
+            "/a%2fb",
+            "/a//b",
+        ] {
             assert_eq!(endpoint.allows("GET", path), Err(EndpointRefusal::Ambiguous), "{path}");
             assert_eq!(NamedEndpoint::url("http://h").allows("GET", path), Ok(()), "{path} without a prefix");
         }
-        for path in ["/a%2fb", "/a..b/x", "/a//b", "/%zz"] {
+        for path in ["/a..b/x", "/a/b/", "/"] {
             assert_eq!(endpoint.allows("GET", path), Ok(()), "{path}");
         }
     }
