@@ -124,31 +124,31 @@ pub async fn related(
     };
     for (name, pointer) in references {
         if let Some(found) = referenced(view, kinds, namespace, cluster.pointer(pointer)).await? {
-            related.insert((*name).to_owned(), vec![found.to_string()]);
+            related.insert((*name).to_owned(), vec![found]);
         }
     }
     if role == Role::InfrastructureCluster {
         let of_cluster = Selector::labels([(labels::CLUSTER_NAME, json::name(cluster))]);
         let machines = view.kind_at(CORE_API_VERSION, "Machine").await?;
-        related.insert("machines".to_owned(), texts(&view.list(&machines, Some(namespace), &of_cluster).await?));
+        related.insert("machines".to_owned(), view.list_texts(&machines, Some(namespace), &of_cluster).await?);
         let mut infrastructure = Vec::new();
         for kind in kinds.iter().filter(|kind| kind.role == Role::InfrastructureMachine) {
             let kind = view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;
-            infrastructure.extend(texts(&view.list(&kind, Some(namespace), &of_cluster).await?));
+            infrastructure.extend(view.list_texts(&kind, Some(namespace), &of_cluster).await?);
         }
         related.insert("infrastructure-machines".to_owned(), infrastructure);
     }
     Ok(related)
 }
 
-/// The object behind a `{apiGroup, kind, name}` reference; none when the reference or the object is not there. One of the
+/// The object behind a `{apiGroup, kind, name}` reference, as JSON text; none when the reference or the object is not there. One of the
 /// provider's own kinds is in the version that it speaks, others in the one that the server prefers.
 async fn referenced(
     view: &View,
     kinds: &[KindDescriptor],
     namespace: &str,
     reference: Option<&Value>,
-) -> Result<Option<Arc<Value>>, CacheError> {
+) -> Result<Option<String>, CacheError> {
     let Some(reference) = reference else { return Ok(None) };
     let part = |name: &str| reference.get(name).and_then(Value::as_str);
     let (Some(group), Some(kind), Some(name)) = (part("apiGroup"), part("kind"), part("name")) else { return Ok(None) };
@@ -158,12 +158,8 @@ async fn referenced(
         None => view.kind(group, kind).await,
     };
     match resolved {
-        Ok(kind) => view.get(&kind, namespace, name).await,
+        Ok(kind) => view.get_text(&kind, namespace, name).await,
         Err(CacheError::UnknownKind { .. }) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn texts(objects: &[Arc<Value>]) -> Vec<String> {
-    objects.iter().map(|object| object.to_string()).collect()
 }

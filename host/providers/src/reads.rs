@@ -2,7 +2,6 @@
 //! kinds and of namespaces, were checked by the runtime before any of this is asked.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -194,16 +193,13 @@ async fn kind_of(view: &View, api_version: &str, kind: &str) -> Result<Kind, Ref
 }
 
 async fn get(view: &View, kind: &Kind, namespace: &str, name: &str) -> Result<String, Refused> {
-    let found = view.get(kind, namespace, name).await.map_err(refused)?;
-    found
-        .map(|object| object.to_string())
-        .ok_or_else(|| Refused::not_found(format!("there is no {} {namespace}/{name}", kind.kind)))
+    let found = view.get_text(kind, namespace, name).await.map_err(refused)?;
+    found.ok_or_else(|| Refused::not_found(format!("there is no {} {namespace}/{name}", kind.kind)))
 }
 
 async fn list(view: &View, kind: &Kind, namespace: Option<&str>, labels: &str) -> Result<Vec<String>, Refused> {
     let selector = Selector::parse(labels).map_err(|error| Refused::invalid("BadSelector", error.to_string()))?;
-    let found = view.list(kind, namespace, &selector).await.map_err(refused)?;
-    Ok(found.iter().map(|object: &Arc<Value>| object.to_string()).collect())
+    view.list_texts(kind, namespace, &selector).await.map_err(refused)
 }
 
 fn refused(error: CacheError) -> Refused {

@@ -29,7 +29,7 @@ pub use self::scope::{Extent, Part, Scope};
 use self::{
     discovery::Discovery,
     scope::Coverage,
-    store::Store,
+    store::{Entry, Store},
     watch::{Progress, Watch},
 };
 use crate::{
@@ -129,6 +129,28 @@ pub(crate) struct Known {
     pub(crate) uid: Arc<str>,
     pub(crate) version: u64,
     pub(crate) deleting: bool,
+}
+
+/// An object that was asked for.
+enum Found {
+    Held(Arc<Entry>),
+    Live(Arc<Value>),
+}
+
+impl Found {
+    fn object(self) -> Result<Arc<Value>, CacheError> {
+        match self {
+            Found::Held(entry) => entry.object().map_err(CacheError::Decode),
+            Found::Live(object) => Ok(object),
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Found::Held(entry) => entry.text().to_owned(),
+            Found::Live(object) => object.to_string(),
+        }
+    }
 }
 
 /// The objects of one API server. Cheap to clone; the watches end with the last clone.
@@ -268,17 +290,28 @@ impl Cache {
     /// # Errors
     /// When the cache cannot be filled in time, or the live read fails.
     pub async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Arc<Value>>, CacheError> {
-        let entry = match self.coverage(kind) {
-            Coverage::Whole => self.synced_store(kind).await?.get(scope_of(kind, namespace), name),
+        self.find(kind, namespace, name).await?.map(Found::object).transpose()
+    }
+
+    /// The same as JSON text, which is not parsed on the way.
+    ///
+    /// # Errors
+    /// As [`Cache::get`].
+    pub async fn get_text(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<String>, CacheError> {
+        Ok(self.find(kind, namespace, name).await?.map(Found::text))
+    }
+
+    async fn find(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Found>, CacheError> {
+        match self.coverage(kind) {
+            Coverage::Whole => Ok(self.synced_store(kind).await?.get(scope_of(kind, namespace), name).map(Found::Held)),
             Coverage::Part(_) | Coverage::Nothing => {
                 let watch = self.0.watches.read().get(kind).cloned();
-                let Some(held) = watch.and_then(|watch| watch.store().get(scope_of(kind, namespace), name)) else {
-                    return Ok(self.get_live(kind, namespace, name).await?.map(Arc::new));
-                };
-                Some(held)
+                match watch.and_then(|watch| watch.store().get(scope_of(kind, namespace), name)) {
+                    Some(held) => Ok(Some(Found::Held(held))),
+                    None => Ok(self.get_live(kind, namespace, name).await?.map(|live| Found::Live(Arc::new(live)))),
+                }
             }
-        };
-        entry.map(|entry| entry.object()).transpose().map_err(CacheError::Decode)
+        }
     }
 
     /// Objects in the order of namespace and name; live when what is asked for is not cached.
@@ -291,12 +324,34 @@ impl Cache {
         namespace: Option<&str>,
         selector: &Selector,
     ) -> Result<Vec<Arc<Value>>, CacheError> {
+        self.find_all(kind, namespace, selector).await?.into_iter().map(Found::object).collect()
+    }
+
+    /// The same as JSON texts, which are not parsed on the way.
+    ///
+    /// # Errors
+    /// As [`Cache::list`].
+    pub async fn list_texts(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Result<Vec<String>, CacheError> {
+        Ok(self.find_all(kind, namespace, selector).await?.into_iter().map(Found::text).collect())
+    }
+
+    async fn find_all(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Result<Vec<Found>, CacheError> {
         let namespace = namespace.filter(|namespace| kind.namespaced && !namespace.is_empty());
         if !self.answers(kind, namespace, selector) {
-            return self.list_live(kind, namespace, selector).await;
+            return Ok(self.list_live(kind, namespace, selector).await?.into_iter().map(Found::Live).collect());
         }
-        let entries = self.synced_store(kind).await?.list(namespace, selector);
-        entries.iter().map(|entry| entry.object().map_err(CacheError::Decode)).collect()
+        let held = self.synced_store(kind).await?.list(namespace, selector);
+        Ok(held.into_iter().map(Found::Held).collect())
     }
 
     /// An object straight from the server, without managedFields.

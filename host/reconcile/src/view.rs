@@ -69,7 +69,16 @@ impl View {
         self.cache.get(kind, namespace, name).await
     }
 
-    /// The same, but the key is woken only when one of these parts (JSON pointers) changes, or the object comes or goes. The rest of
+    /// The same as JSON text.
+    ///
+    /// # Errors
+    /// When the cache cannot be filled in time.
+    pub async fn get_text(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<String>, CacheError> {
+        self.remember_object(kind, namespace, name);
+        self.cache.get_text(kind, namespace, name).await
+    }
+
+    /// As [`View::get`], but the key is woken only when one of these parts (JSON pointers) changes, or the object comes or goes. The rest of
     /// what is handed back may have changed without anybody being told.
     ///
     /// # Errors
@@ -103,17 +112,22 @@ impl View {
         namespace: Option<&str>,
         selector: &Selector,
     ) -> Result<Vec<Arc<Value>>, CacheError> {
-        // As the cache takes it: a namespace means nothing to cluster-scoped kinds, and an empty one means all.
-        let namespace = namespace.filter(|namespace| kind.namespaced && !namespace.is_empty());
-        if self.cache.answers(kind, namespace, selector) {
-            self.remember(Interest::Listing {
-                source: self.cache.source().clone(),
-                kind: kind.clone(),
-                namespace: namespace.map(Arc::from),
-                selector: selector.clone(),
-            });
-        }
+        self.remember_listing(kind, namespace, selector);
         self.cache.list(kind, namespace, selector).await
+    }
+
+    /// The same as JSON texts.
+    ///
+    /// # Errors
+    /// When the cache cannot be filled in time.
+    pub async fn list_texts(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Result<Vec<String>, CacheError> {
+        self.remember_listing(kind, namespace, selector);
+        self.cache.list_texts(kind, namespace, selector).await
     }
 
     /// An object straight from the server: for the data of Secrets, and where the cache's delay matters. The key is
@@ -147,6 +161,19 @@ impl View {
                 kind: kind.clone(),
                 namespace: if kind.namespaced { namespace.into() } else { "".into() },
                 name: name.into(),
+            });
+        }
+    }
+
+    fn remember_listing(&self, kind: &Kind, namespace: Option<&str>, selector: &Selector) {
+        // As the cache takes it: a namespace means nothing to cluster-scoped kinds, and an empty one means all.
+        let namespace = namespace.filter(|namespace| kind.namespaced && !namespace.is_empty());
+        if self.cache.answers(kind, namespace, selector) {
+            self.remember(Interest::Listing {
+                source: self.cache.source().clone(),
+                kind: kind.clone(),
+                namespace: namespace.map(Arc::from),
+                selector: selector.clone(),
             });
         }
     }

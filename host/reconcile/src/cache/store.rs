@@ -30,7 +30,7 @@ pub(super) struct Entry {
     pub(super) deleting: bool,
     labels: Box<[Label]>,
     owners: Box<[Arc<str>]>,
-    encoded: Box<[u8]>,
+    encoded: Box<str>,
     /// The parsed form while somebody holds it.
     parsed: Mutex<Weak<Value>>,
 }
@@ -42,13 +42,18 @@ impl Entry {
         if let Some(object) = parsed.upgrade() {
             return Ok(object);
         }
-        let object = Arc::new(serde_json::from_slice(&self.encoded)?);
+        let object = Arc::new(serde_json::from_str(&self.encoded)?);
         *parsed = Arc::downgrade(&object);
         Ok(object)
     }
 
     pub(super) fn label(&self, key: &str) -> Option<Arc<str>> {
         self.labels.iter().find(|label| &*label.0 == key).map(|label| label.1.clone())
+    }
+
+    /// The object as JSON text.
+    pub(super) fn text(&self) -> &str {
+        &self.encoded
     }
 
     /// Whether any of these parts is another in `old`. What cannot be parsed differs.
@@ -304,7 +309,7 @@ impl Store {
             deleting: metadata.get("deletionTimestamp").is_some(),
             labels,
             owners,
-            encoded: object.to_string().into_bytes().into_boxed_slice(),
+            encoded: object.to_string().into_boxed_str(),
             parsed: Mutex::default(),
         }
     }
