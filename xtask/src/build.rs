@@ -8,6 +8,9 @@ use std::process::Command;
 /// The bundled providers: package name, and name of the component.
 pub const PLUGINS: [&str; 4] = ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane", "openstack-infra"];
 
+/// Those of them that are compiled for speed rather than for size.
+const FAST: [&str; 1] = ["kubeadm-control-plane"];
+
 /// The sample providers: built for the tests, shipped with nothing.
 const SAMPLES: [&str; 1] = ["addons"];
 
@@ -44,21 +47,25 @@ pub fn everything() -> Result<()> {
 /// host's would otherwise wait for its lock.
 pub fn plugins() -> Result<()> {
     let build = target().join("plugins-build");
-    let mut command = cargo();
-    command.args(["build", "--profile", "plugin", "--target", "wasm32-wasip2", "--target-dir"]).arg(&build);
-    for name in PLUGINS.iter().chain(&SAMPLES) {
-        command.args(["--package", name]);
+    let (fast, small): (Vec<&str>, Vec<&str>) = PLUGINS.iter().partition(|name| FAST.contains(name));
+    for (profile, names) in [("plugin", [&small[..], &SAMPLES].concat()), ("plugin-fast", fast.clone())] {
+        let mut command = cargo();
+        command.args(["build", "--profile", profile, "--target", "wasm32-wasip2", "--target-dir"]).arg(&build);
+        for name in names {
+            command.args(["--package", name]);
+        }
+        shell::run(&mut command)?;
     }
-    shell::run(&mut command)?;
-    copy(&build, &PLUGINS, &target().join("plugins"))?;
-    copy(&build, &SAMPLES, &target().join("samples"))
+    copy(&build.join("wasm32-wasip2/plugin"), &small, &target().join("plugins"))?;
+    copy(&build.join("wasm32-wasip2/plugin-fast"), &fast, &target().join("plugins"))?;
+    copy(&build.join("wasm32-wasip2/plugin"), &SAMPLES, &target().join("samples"))
 }
 
 /// Components from cargo's folder into the one where they are looked for.
-fn copy(build: &Path, names: &[&str], folder: &Path) -> Result<()> {
+fn copy(built: &Path, names: &[&str], folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("unable to make {}", folder.display()))?;
     for name in names {
-        let built = build.join("wasm32-wasip2/plugin").join(format!("{}.wasm", name.replace('-', "_")));
+        let built = built.join(format!("{}.wasm", name.replace('-', "_")));
         let file = folder.join(format!("{name}.wasm"));
         // Written beside and renamed: a host that starts meanwhile never sees half a file.
         let part = folder.join(format!(".{name}.wasm.part"));

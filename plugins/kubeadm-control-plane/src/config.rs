@@ -57,10 +57,17 @@ pub fn default_gate(configuration: &mut Map<String, Value>) {
 
 /// The parts of `spec` in which a machine's KubeadmConfig says something else than the control plane.
 pub fn differences(wanted: &Map<String, Value>, config: &Value, version: &str) -> Vec<String> {
-    let known = config.pointer("/spec").and_then(Value::as_object).cloned().unwrap_or_default();
-    let entry = entry_of(&known);
-    let (wanted, known) = (comparable(wanted, entry, version), comparable(&known, entry, version));
+    let none = Map::new();
+    let known = config.get("spec").and_then(Value::as_object).unwrap_or(&none);
+    let entry = entry_of(known);
+    // What is the same word for word need not be looked into; mostly that is nearly all.
     let keys: std::collections::BTreeSet<&String> = wanted.keys().chain(known.keys()).collect();
+    let keys: Vec<&String> = keys.into_iter().filter(|key| wanted.get(*key) != known.get(*key)).collect();
+    let part = |of: &Map<String, Value>| {
+        let part = keys.iter().filter_map(|key| Some(((*key).clone(), of.get(*key)?.clone()))).collect();
+        comparable(part, entry, version)
+    };
+    let (wanted, known) = (part(wanted), part(known));
     let differing = keys.into_iter().filter(|key| wanted.get(*key) != known.get(*key));
     differing.map(|key| format!("spec.{key}")).collect()
 }
@@ -71,8 +78,7 @@ fn entry_of(spec: &Map<String, Value>) -> Entry {
 
 /// A spec without what makes no difference to a machine: defaults, what other controllers fill in, and what is changed in
 /// the running cluster instead.
-fn comparable(spec: &Map<String, Value>, entry: Entry, version: &str) -> Map<String, Value> {
-    let mut spec = spec.clone();
+fn comparable(mut spec: Map<String, Value>, entry: Entry, version: &str) -> Map<String, Value> {
     spec.remove(if entry == Entry::Join { "initConfiguration" } else { "joinConfiguration" });
     if spec.get("format").is_some_and(|format| format == "cloud-config") {
         spec.remove("format");

@@ -4,7 +4,7 @@ use capwasm_api::conditions::{self, Condition, Status};
 use capwasm_api::names::{CORE_API_VERSION, annotations, condition, labels, reason};
 use capwasm_sdk::{ObjectRef, Outcome, object};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::names;
 
@@ -13,8 +13,8 @@ use crate::names;
 pub struct Machine {
     /// The object as it was read.
     pub stored: Value,
-    /// The object with the conditions of this pass.
-    pub object: Value,
+    /// Its kind, name and conditions, with those of this pass.
+    pub reported: Value,
     /// Its name.
     pub name: String,
     /// Its uid.
@@ -57,8 +57,8 @@ impl Machine {
             deleting: object::is_deleting(&object)
                 .then(|| text("/metadata/deletionTimestamp").parse().unwrap_or_default()),
             node: Some(text("/status/nodeRef/name")).filter(|name| !name.is_empty()),
-            stored: object.clone(),
-            object,
+            reported: reported(&object),
+            stored: object,
             ..Machine::default()
         }
     }
@@ -95,7 +95,7 @@ impl Machine {
 
     /// Status of a condition: true, false; none for unknown and not reported.
     pub fn holds(&self, name: &str) -> Option<bool> {
-        match conditions::status(&self.object, name)? {
+        match conditions::status(&self.reported, name)? {
             Status::True => Some(true),
             Status::False => Some(false),
             Status::Unknown => None,
@@ -105,7 +105,7 @@ impl Machine {
     /// Sets a condition of this pass.
     pub fn set(&mut self, now: Timestamp, name: &str, status: Option<bool>, reason: &str, message: &str) {
         let status = status.map_or(Status::Unknown, Status::from);
-        conditions::set(&mut self.object, &Condition::new(name, status, reason).message(message), now);
+        conditions::set(&mut self.reported, &Condition::new(name, status, reason).message(message), now);
     }
 
     /// Whether a person asked for it to go first.
@@ -162,7 +162,7 @@ impl Machine {
             condition::OWNER_REMEDIATED,
         ]);
         for name in own {
-            let (before, now) = (conditions::get(&self.stored, name), conditions::get(&self.object, name));
+            let (before, now) = (conditions::get(&self.stored, name), conditions::get(&self.reported, name));
             let Some(now) = now else { continue };
             let says = |one: &Condition| (one.status, one.reason.clone(), one.message.clone());
             if before.as_ref().map(says) == Some(says(&now)) {
@@ -187,6 +187,17 @@ impl Machine {
             );
         }
     }
+}
+
+/// What conditions are read from and set on.
+fn reported(machine: &Value) -> Value {
+    let mut status = Map::new();
+    for name in ["conditions", "v1beta2"] {
+        if let Some(conditions) = machine.get("status").and_then(|status| status.get(name)) {
+            status.insert(name.to_owned(), conditions.clone());
+        }
+    }
+    json!({"kind": "Machine", "metadata": {"name": object::name(machine)}, "status": status})
 }
 
 /// Label selector of a cluster's control-plane machines.

@@ -11,10 +11,30 @@ use serde_json::Value;
 use crate::certificates::Settings;
 use crate::machine::{self, Machine};
 use crate::plane::{Cluster, ControlPlane};
-use crate::{names, rollout};
+use crate::{clone, names, rollout};
 
 /// How long what was last seen of a workload cluster stands while it cannot be reached.
 pub const GRACE: Duration = Duration::from_secs(300);
+
+/// What is looked at of a KubeadmConfig, of an infrastructure machine, of a Node and of a static pod.
+const CONFIG: [&str; 3] = ["kind", "metadata", "spec"];
+const INFRASTRUCTURE: [&str; 3] = ["kind", "metadata", "spec/providerID"];
+const NODE: [&str; 6] = [
+    "metadata/name",
+    "metadata/labels",
+    "metadata/creationTimestamp",
+    "spec/providerID",
+    "spec/taints",
+    "status/conditions",
+];
+const POD: [&str; 6] = [
+    "metadata/name",
+    "status/phase",
+    "status/conditions/type",
+    "status/conditions/status",
+    "status/containerStatuses/state",
+    "status/containerStatuses/lastState",
+];
 
 /// The observation that decisions rest on.
 #[derive(Clone, Debug, Default)]
@@ -112,15 +132,16 @@ pub fn observe(
     let now = timestamp(cx.host.now_ms());
     let (mut machines, orphans) = machines(cx.host, &cluster.name, &plane.uid)?;
     let template = template(cx.host, &plane)?;
+    let hash = template.as_ref().map(clone::template_hash);
     for machine in &mut machines {
         if let Some(target) = machine.config_target() {
-            machine.config = cx.host.lookup(&target).optional()?;
+            machine.config = one(cx.host, &target, &CONFIG)?;
         }
-        machine.infrastructure = cx.host.lookup(&machine.infrastructure_target()).optional()?;
+        machine.infrastructure = one(cx.host, &machine.infrastructure_target(), &INFRASTRUCTURE)?;
         if let (true, Some(infrastructure)) = (machine.provider_id.is_empty(), &machine.infrastructure) {
             object::text(infrastructure, "/spec/providerID").clone_into(&mut machine.provider_id);
         }
-        machine.outdated = rollout::reasons(&plane, machine, template.as_ref(), now);
+        machine.outdated = rollout::reasons(&plane, machine, hash.as_deref(), now);
     }
     let initialized = plane.initialized || (may_be_initialized(&machines) && is_initialized(cx)?);
     let mut observed = Observed {
@@ -138,6 +159,11 @@ pub fn observe(
         observed.workload = workload(cx.host, &mut observed);
     }
     Ok(observed)
+}
+
+/// What is looked at of an object, if it is there.
+fn one(host: &dyn Host, target: &ObjectRef, wanted: &[&str]) -> Result<Option<Value>, Refused> {
+    host.lookup_text(target).optional()?.map(|text| object::parts(&text, wanted)).transpose()
 }
 
 /// Milliseconds since 1970 as a timestamp.
@@ -212,7 +238,10 @@ fn workload(host: &dyn Host, observed: &mut Observed) -> Workload {
 }
 
 fn read_workload(host: &dyn Host, observed: &mut Observed) -> Result<Workload, Refused> {
-    let mut nodes = host.workload_list("v1", "Node", None, names::CONTROL_PLANE_NODE)?;
+    let all = |texts: Vec<String>, wanted: &[&str]| texts.iter().map(|text| object::parts(text, wanted)).collect();
+    let nodes: Result<Vec<Value>, Refused> =
+        all(host.workload_list_texts("v1", "Node", None, names::CONTROL_PLANE_NODE)?, &NODE);
+    let mut nodes = nodes?;
     for machine in observed.machines.iter_mut().filter(|machine| machine.node.is_none()) {
         // Before core has matched them, so that its first news of the Node can tell all of its health.
         machine.node = machine.matching(&nodes).map(str::to_owned);
@@ -223,7 +252,7 @@ fn read_workload(host: &dyn Host, observed: &mut Observed) -> Result<Workload, R
             nodes.extend(host.workload(&ObjectRef::new("v1", "Node", name)).optional()?);
         }
     }
-    let pods = host.workload_list("v1", "Pod", Some("kube-system"), "tier=control-plane")?;
+    let pods = all(host.workload_list_texts("v1", "Pod", Some("kube-system"), "tier=control-plane")?, &POD)?;
     let asks = observed.manages_etcd() && observed.machines.iter().any(|machine| machine.node.is_some());
     let members = asks.then(|| host.etcd_members().map_err(|refused| refused.message));
     Ok(Workload { reach: Reach::Up, nodes, pods, members })

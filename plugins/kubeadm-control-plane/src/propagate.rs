@@ -1,5 +1,6 @@
 //! What changes on machines without making other ones: labels, annotations, and some fields of Machines. Pure.
 
+use capwasm_api::json;
 use capwasm_sdk::object;
 use serde_json::{Map, Value, json};
 
@@ -60,32 +61,45 @@ fn gates(plane: &ControlPlane, external_etcd: bool) -> Vec<Value> {
     gates
 }
 
-/// The merge patch that brings a Machine up to date in place; none when it is.
-pub fn machine_patch(plane: &ControlPlane, cluster: &Cluster, external_etcd: bool, machine: &Machine) -> Option<Value> {
-    let mut wanted = with_removals(&metadata(plane, cluster), &machine.stored);
-    if !machine.has_hook() {
-        object::merge(&mut wanted, &json!({"annotations": {names::CLEANUP_HOOK: ""}}));
-    }
-    // A merge patch with a null would be dropped by merging it into the patch.
-    let mut spec = spec(plane, external_etcd);
-    if let (Some(known), None) = (machine.stored.pointer("/spec/deletion"), spec.get("deletion")) {
-        let mut fields = Map::new();
-        for field in ["nodeDrainTimeoutSeconds", "nodeVolumeDetachTimeoutSeconds"] {
-            if known.get(field).is_some() {
-                fields.insert(field.to_owned(), Value::Null);
-            }
-        }
-        if !fields.is_empty() {
-            spec["deletion"] = Value::Object(fields);
-        }
-    }
-    difference(&machine.stored, &json!({"metadata": wanted, "spec": spec}))
+/// What changes in place, for all machines of a control plane.
+pub struct Wanted {
+    metadata: Value,
+    spec: Value,
 }
 
-/// The merge patch that brings labels and annotations of a KubeadmConfig or an infrastructure machine up to date; none when
-/// they are.
-pub fn metadata_patch(plane: &ControlPlane, cluster: &Cluster, object: &Value) -> Option<Value> {
-    difference(object, &json!({"metadata": with_removals(&metadata(plane, cluster), object)}))
+impl Wanted {
+    /// Of the template.
+    pub fn of(plane: &ControlPlane, cluster: &Cluster, external_etcd: bool) -> Wanted {
+        Wanted { metadata: metadata(plane, cluster), spec: spec(plane, external_etcd) }
+    }
+
+    /// The merge patch that brings a Machine up to date in place; none when it is.
+    pub fn machine_patch(&self, machine: &Machine) -> Option<Value> {
+        let mut wanted = with_removals(&self.metadata, &machine.stored);
+        if !machine.has_hook() {
+            object::merge(&mut wanted, &json!({"annotations": {names::CLEANUP_HOOK: ""}}));
+        }
+        // A merge patch with a null would be dropped by merging it into the patch.
+        let mut spec = self.spec.clone();
+        if let (Some(known), None) = (json::at(&machine.stored, "/spec/deletion"), spec.get("deletion")) {
+            let mut fields = Map::new();
+            for field in ["nodeDrainTimeoutSeconds", "nodeVolumeDetachTimeoutSeconds"] {
+                if known.get(field).is_some() {
+                    fields.insert(field.to_owned(), Value::Null);
+                }
+            }
+            if !fields.is_empty() {
+                spec["deletion"] = Value::Object(fields);
+            }
+        }
+        difference(&machine.stored, [("metadata", wanted), ("spec", spec)])
+    }
+
+    /// The merge patch that brings labels and annotations of a KubeadmConfig or an infrastructure machine up to date; none
+    /// when they are.
+    pub fn metadata_patch(&self, object: &Value) -> Option<Value> {
+        difference(object, [("metadata", with_removals(&self.metadata, object))])
+    }
 }
 
 /// Adds a null for everything that came from the template before and is not in it any more.
@@ -108,9 +122,10 @@ fn with_removals(wanted: &Value, object: &Value) -> Value {
     patch
 }
 
-/// `patch` when it would change something.
-fn difference(object: &Value, patch: &Value) -> Option<Value> {
-    changes(Some(object), patch).then(|| patch.clone())
+/// The merge patch of these fields, when it would change something.
+fn difference<const N: usize>(object: &Value, patch: [(&str, Value); N]) -> Option<Value> {
+    let patch = Value::Object(patch.map(|(field, value)| (field.to_owned(), value)).into_iter().collect());
+    changes(Some(object), &patch).then_some(patch)
 }
 
 /// Whether a merge patch would change a value. A map that stays empty is no change.
@@ -146,7 +161,7 @@ mod tests {
     }
 
     fn patch(plane: &ControlPlane, machine: &Value) -> Option<Value> {
-        machine_patch(plane, &Cluster::default(), false, &Machine::read(machine.clone()))
+        Wanted::of(plane, &Cluster::default(), false).machine_patch(&Machine::read(machine.clone()))
     }
 
     #[test]

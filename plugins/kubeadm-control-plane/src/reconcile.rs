@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use capwasm_api::json;
 use capwasm_api::names::{annotations, condition, reason};
 use capwasm_sdk::{Context, ControlPlaneAnswer, Fault, Host, Level, ObjectRef, Place, Problem, Refused, object};
 use serde_json::{Value, json};
@@ -16,9 +17,10 @@ use crate::machine::Machine;
 use crate::names::{self, CERTIFICATES_AVAILABLE};
 use crate::observe::{self, Observed, Reach};
 use crate::plane::{Cluster, ControlPlane, TemplateRef};
+use crate::propagate::Wanted;
 use crate::status::{self, Report};
 use crate::version::Version;
-use crate::{adoption, discovery, expiry, health, kubeadm, pre_terminate, propagate, remediation, rollout, validate};
+use crate::{adoption, discovery, expiry, health, kubeadm, pre_terminate, remediation, rollout, validate};
 
 /// How soon etcd is looked at again while something is not well: nothing tells when it is.
 const UNWELL: Duration = Duration::from_secs(15);
@@ -62,10 +64,13 @@ pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<ControlPlaneAns
         machine.publish(&mut cx.out);
     }
     let answer = status::answer(&observed);
+    let just_initialized = observed.initialized && !observed.plane.initialized;
+    // All of the instance's memory goes when the call ends; taking the objects apart would be a tenth of it.
+    std::mem::forget(observed);
     match result {
         Err(_) if unmet => Ok(answer),
         // Others wait for what latches; the problem is told by the next pass.
-        Err(_) if observed.initialized && !observed.plane.initialized => {
+        Err(_) if just_initialized => {
             cx.out.wake_when_applied();
             Ok(answer)
         }
@@ -87,6 +92,7 @@ fn step(cx: &mut Context<'_>, observed: &mut Observed, settings: Settings, repor
     }
     secrets(cx, observed, settings)?;
     parts(cx, observed, &template);
+    let template = template.map(drop);
     keep_machines(cx, observed);
     if strays(cx, observed, report)? || release(cx, observed, report)? || remediate(cx, observed)? {
         return Ok(());
@@ -123,7 +129,7 @@ fn step(cx: &mut Context<'_>, observed: &mut Observed, settings: Settings, repor
 }
 
 /// Reads the infrastructure template and makes the Cluster its owner, so that it goes when the Cluster does.
-fn own_template(cx: &mut Context<'_>, observed: &Observed) -> Result<Value, Problem> {
+fn own_template<'a>(cx: &mut Context<'_>, observed: &'a Observed) -> Result<&'a Value, Problem> {
     let reference = TemplateRef::of(&observed.plane);
     if reference.kind.is_empty() || reference.name.is_empty() {
         return Err(Problem::invalid(
@@ -135,9 +141,9 @@ fn own_template(cx: &mut Context<'_>, observed: &Observed) -> Result<Value, Prob
         return Err(Problem::waiting("TemplateNotFound", format!("there is no {} {}", reference.kind, reference.name)));
     };
     clone::check_template(template)?;
-    let mut owners =
-        template.pointer("/metadata/ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
+    let owners = json::items(template, "/metadata/ownerReferences");
     if !owners.iter().any(|owner| object::text(owner, "/uid") == observed.cluster.uid) {
+        let mut owners = owners.to_vec();
         owners.push(observed.cluster.owner());
         cx.out.patch(
             "own-template",
@@ -150,7 +156,7 @@ fn own_template(cx: &mut Context<'_>, observed: &Observed) -> Result<Value, Prob
             }}),
         );
     }
-    Ok(template.clone())
+    Ok(template)
 }
 
 /// Certificates and kubeconfig. The pairs are read when something needs them, not by every pass over a control plane that
@@ -205,7 +211,7 @@ fn certificates(cx: &mut Context<'_>, observed: &Observed, settings: Settings) -
 
 /// KubeadmConfig and infrastructure machine of Machines that have none yet. One that is gone later is not made again: the
 /// machine that it stood for is lost.
-fn parts(cx: &mut Context<'_>, observed: &Observed, template: &Result<Value, Problem>) {
+fn parts(cx: &mut Context<'_>, observed: &Observed, template: &Result<&Value, Problem>) {
     let Observed { plane, cluster, .. } = observed;
     for machine in observed.machines.iter().filter(|machine| machine.deleting.is_none()) {
         let done = |pointer: &str| {
@@ -253,20 +259,18 @@ fn authority_hash(host: &dyn Host, cluster: &str) -> Option<String> {
 
 /// What changes in place.
 fn keep_machines(cx: &mut Context<'_>, observed: &Observed) {
-    let Observed { plane, cluster, external_etcd, .. } = observed;
+    let wanted = Wanted::of(&observed.plane, &observed.cluster, observed.external_etcd);
     for machine in observed.machines.iter().filter(|machine| machine.deleting.is_none()) {
         let name = &machine.name;
-        if let Some(patch) = propagate::machine_patch(plane, cluster, *external_etcd, machine) {
+        if let Some(patch) = wanted.machine_patch(machine) {
             cx.out.patch(format!("sync-{name}"), Place::Management, machine.target(), patch);
         }
         if let (Some(config), Some(target)) = (&machine.config, machine.config_target())
-            && let Some(patch) = propagate::metadata_patch(plane, cluster, config)
+            && let Some(patch) = wanted.metadata_patch(config)
         {
             cx.out.patch(format!("sync-config-{name}"), Place::Management, target, patch);
         }
-        if let Some(patch) =
-            machine.infrastructure.as_ref().and_then(|clone| propagate::metadata_patch(plane, cluster, clone))
-        {
+        if let Some(patch) = machine.infrastructure.as_ref().and_then(|clone| wanted.metadata_patch(clone)) {
             cx.out.patch(
                 format!("sync-infrastructure-{name}"),
                 Place::Management,

@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use crate::machine::Machine;
 use crate::plane::{ControlPlane, Rollout, TemplateRef};
-use crate::{clone, config, names};
+use crate::{config, names};
 
 /// Reasons, those of a changed version first; none for a machine that is as it should be. What cannot be read counts as
 /// fine: a machine is not replaced for want of knowledge.
-pub fn reasons(plane: &ControlPlane, machine: &Machine, template: Option<&Value>, now: Timestamp) -> Vec<String> {
+/// `template` is the hash of what the template says.
+pub fn reasons(plane: &ControlPlane, machine: &Machine, template: Option<&str>, now: Timestamp) -> Vec<String> {
     let mut reasons = Vec::new();
     if machine.version != plane.version {
         reasons.push(format!("Version {}, {} required", machine.version, plane.version));
@@ -43,7 +44,7 @@ pub fn reasons(plane: &ControlPlane, machine: &Machine, template: Option<&Value>
 
 /// Whether a clone was made from another template, or from what this one said before. Clones without a record, of other
 /// makers, are left alone.
-fn is_from_elsewhere(plane: &ControlPlane, clone: &Value, template: Option<&Value>) -> bool {
+fn is_from_elsewhere(plane: &ControlPlane, clone: &Value, template: Option<&str>) -> bool {
     let wanted = TemplateRef::of(plane);
     let record = |key| object::annotation(clone, key);
     let (Some(name), Some(group_kind)) =
@@ -55,7 +56,7 @@ fn is_from_elsewhere(plane: &ControlPlane, clone: &Value, template: Option<&Valu
         return true;
     }
     match (record(names::TEMPLATE_HASH), template) {
-        (Some(hash), Some(template)) => hash != clone::template_hash(template),
+        (Some(hash), Some(template)) => hash != template,
         _ => false,
     }
 }
@@ -77,6 +78,7 @@ pub fn next_due(rollout: &Rollout, machines: &[Machine], now: Timestamp) -> Opti
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
+    use crate::clone;
     use serde_json::json;
 
     fn plane(spec: Value) -> ControlPlane {
@@ -98,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_trigger_of_a_rollout_is_named_and_what_is_unknown_is_none() {
-        let template = json!({"spec": {"template": {"spec": {"size": 2}}}});
+        let template = clone::template_hash(&json!({"spec": {"template": {"spec": {"size": 2}}}}));
         let clone = |name: &str, hash: Option<String>| {
             let mut clone = json!({"kind": "Box", "metadata": {"annotations": {
                 annotations::CLONED_FROM_NAME: name, annotations::CLONED_FROM_GROUP_KIND: "BoxTemplate.g",
@@ -112,7 +114,7 @@ mod tests {
         let expiring = json!({"status": {"certificatesExpiryDate": "2026-06-08T00:00:00Z"}});
         let before = |days: u32| json!({"rollout": {"before": {"certificatesExpiryDays": days}}});
         for (what, spec, object, infrastructure, expected) in [
-            ("as it should be", json!({}), json!({}), clone("t", Some(clone::template_hash(&template))), vec![]),
+            ("as it should be", json!({}), json!({}), clone("t", Some(template.clone())), vec![]),
             ("a version", json!({"version": "v1.37.0"}), json!({}), None, vec!["Version v1.36.0, v1.37.0 required"]),
             ("another template", json!({}), json!({}), clone("old", None), vec!["Box is not up-to-date"]),
             (

@@ -212,6 +212,10 @@ pub trait Host {
         namespace: Option<&str>,
         labels: &str,
     ) -> Result<Vec<Value>, Refused>;
+    /// As [`Host::lookup`], as JSON text: for [`object::parts`](crate::object::parts) and typed readers, which parse less.
+    fn lookup_text(&self, target: &ObjectRef) -> Result<String, Refused> {
+        self.lookup(target).map(|object| object.to_string())
+    }
     /// One object of the cluster being provisioned; `unavailable` while it cannot be reached.
     fn workload(&self, target: &ObjectRef) -> Result<Value, Refused>;
     /// Objects of the cluster being provisioned.
@@ -222,6 +226,18 @@ pub trait Host {
         namespace: Option<&str>,
         labels: &str,
     ) -> Result<Vec<Value>, Refused>;
+
+    /// As [`Host::workload_list`], as JSON texts.
+    fn workload_list_texts(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<String>, Refused> {
+        let found = self.workload_list(api_version, kind, namespace, labels)?;
+        Ok(found.iter().map(Value::to_string).collect())
+    }
 
     /// The certificate (PEM) with which a port of a workload pod serves TLS. Nobody vouches for it, and it wakes nobody.
     fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused>;

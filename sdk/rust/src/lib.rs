@@ -84,6 +84,7 @@ pub mod guest;
 mod host;
 pub mod object;
 mod outcome;
+mod parts;
 mod problem;
 mod provider;
 mod refused;

@@ -12,7 +12,7 @@ pub fn of(machines: &[Machine], names: &[&str], issues: &[String]) -> Option<Ver
     let mut told: Vec<(Vec<String>, Vec<&str>)> = Vec::new();
     for machine in machines {
         let mut lines = Vec::new();
-        for condition in names.iter().filter_map(|name| conditions::get(&machine.object, name)) {
+        for condition in names.iter().filter_map(|name| conditions::get(&machine.reported, name)) {
             any = true;
             match condition.status {
                 Status::True => continue,

@@ -43,7 +43,7 @@ fn observed(machines: &[&str], list: &str) -> Observed {
 }
 
 fn says(observed: &Observed, machine: usize, name: &str) -> (String, String, String) {
-    let found = conditions::get(&observed.machines[machine].object, name).unwrap();
+    let found = conditions::get(&observed.machines[machine].reported, name).unwrap();
     (found.status.as_str().to_owned(), found.reason, found.message)
 }
 
@@ -193,7 +193,8 @@ fn the_control_plane_tells_what_is_wrong_with_whom() {
     external.workload.members = None;
     assert_eq!(verdict(&mut external), (None, healthy, true));
     assert!(
-        conditions::get(&external.machines[0].object, names::ETCD_MEMBER_HEALTHY).is_some_and(|one| one.reason == "R"),
+        conditions::get(&external.machines[0].reported, names::ETCD_MEMBER_HEALTHY)
+            .is_some_and(|one| one.reason == "R"),
         "left as it was"
     );
 }
@@ -216,7 +217,7 @@ fn what_cannot_be_seen_is_unknown_but_not_at_once() {
                 {"type": "ControlPlaneComponentsHealthy", "status": "True", "reason": "Healthy"},
             ]}});
         } else {
-            observed.machines[0].object = json!({});
+            observed.machines[0].reported = json!({});
         }
         let findings = judge(&mut observed);
         let reason = findings.etcd.as_ref().map_or("", |verdict| verdict.1);
@@ -241,7 +242,7 @@ fn what_a_workload_cluster_says_is_told_in_part_when_it_is_long() {
     let (_, _, message) = findings.etcd.unwrap();
     assert!(message.len() <= LONGEST_OF_ALL, "{}", message.len());
     for machine in &observed.machines {
-        let said = conditions::get(&machine.object, names::ETCD_MEMBER_HEALTHY).unwrap().message;
+        let said = conditions::get(&machine.reported, names::ETCD_MEMBER_HEALTHY).unwrap().message;
         assert!(said.len() <= LONGEST, "{}", said.len());
     }
 }

@@ -36,7 +36,7 @@ fn machines(out: &mut Outcome, observed: &Observed, source: &str, target: &str, 
         return;
     }
     let of = Aggregate { source, target, polarity: Polarity::Positive, reasons };
-    put(out, aggregate(observed.machines.iter().map(|machine| &machine.object), of));
+    put(out, aggregate(observed.machines.iter().map(|machine| &machine.reported), of));
 }
 
 fn put(out: &mut Outcome, condition: Condition) {
@@ -115,7 +115,7 @@ fn remediating(out: &mut Outcome, observed: &Observed) {
         polarity: Polarity::Positive,
         reasons: Reasons { issue: reason::REMEDIATING, unknown: reason::REMEDIATING, info: reason::REMEDIATING },
     };
-    let told = aggregate(asked.iter().map(|machine| &machine.object), of);
+    let told = aggregate(asked.iter().map(|machine| &machine.reported), of);
     out.condition(condition::REMEDIATING, Some(true), reason::REMEDIATING, told.message);
 }
 

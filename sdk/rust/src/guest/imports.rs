@@ -119,6 +119,10 @@ impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP,
         Ok(lookup::list(api_version, kind, namespace, labels)?.iter().map(|text| json(text)).collect())
     }
 
+    fn lookup_text(&self, target: &ObjectRef) -> Result<String, Refused> {
+        Ok(lookup::get(&reference(target))?)
+    }
+
     fn workload(&self, target: &ObjectRef) -> Result<Value, Refused> {
         Ok(json(&workload::get(&reference(target))?))
     }
@@ -131,6 +135,16 @@ impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP,
         labels: &str,
     ) -> Result<Vec<Value>, Refused> {
         Ok(workload::list(api_version, kind, namespace, labels)?.iter().map(|text| json(text)).collect())
+    }
+
+    fn workload_list_texts(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<String>, Refused> {
+        Ok(workload::list(api_version, kind, namespace, labels)?)
     }
 
     fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused> {
