@@ -86,7 +86,7 @@ impl<W> Lines<W> {
             let most = if share.is_some() { self.count.div_ceil(4) } else { self.count };
             self.taken < self.count && self.by_share.get(share).copied().unwrap_or(0) < most
         };
-        let (share, who) = self.changes.take(&may).or_else(|| self.resyncs.take(&may))?;
+        let (share, who) = self.changes.take(may).or_else(|| self.resyncs.take(may))?;
         self.taken += 1;
         *self.by_share.entry(share.clone()).or_default() += 1;
         Some(Granted { who, share })
