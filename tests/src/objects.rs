@@ -157,6 +157,15 @@ impl Objects {
         to_value(patched.unwrap_or_else(|error| panic!("unable to patch {kind} {name}: {error}")))
     }
 
+    /// The same with an object that may be gone meanwhile.
+    pub async fn merge_if_there(&self, kind: &str, name: &str, patch: Value) -> Option<Value> {
+        match self.api(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => None,
+            Err(error) => panic!("unable to patch {kind} {name}: {error}"),
+            Ok(patched) => Some(to_value(patched)),
+        }
+    }
+
     /// Asks for an object's end.
     pub async fn delete(&self, kind: &str, name: &str) {
         match self.api(kind).delete(name, &DeleteParams::default()).await {

@@ -267,7 +267,7 @@ async fn wake_who_was_told(bed: &Bed, woken: &mut BTreeMap<String, String>) {
                 continue;
             }
             let patch = json!({"metadata": {"annotations": {"of-a-test": object["metadata"]["resourceVersion"]}}});
-            bed.objects.merge(kind, name_of(&object), patch).await;
+            bed.objects.merge_if_there(kind, name_of(&object), patch).await;
             woken.insert(key, conditions);
         }
     }
