@@ -6,7 +6,7 @@
 use std::{future::Future, io, sync::Arc, time::Duration};
 
 use capwasm_reconcile::{Cache, CacheError, ClusterId, cache::secret_kind};
-use futures::future::BoxFuture;
+use futures::{FutureExt as _, future::BoxFuture};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use tokio::{io::DuplexStream, sync::OnceCell};
@@ -140,7 +140,7 @@ impl Forwarder {
                 message: steady(&message),
             };
             let stream = forward.take_stream(at.port).ok_or_else(|| unreachable("no stream came of it".to_owned()))?;
-            let error: BoxFuture<'_, String> = match forward.take_error(at.port) {
+            let mut error: BoxFuture<'_, String> = match forward.take_error(at.port) {
                 Some(error) => Box::pin(async move {
                     match error.await {
                         Some(message) => message,
@@ -151,8 +151,12 @@ impl Forwarder {
             };
             tokio::select! {
                 biased;
-                message = error => Err(unreachable(message)),
-                done = first(stream) => done,
+                message = &mut error => Err(unreachable(message)),
+                // The API server's words come before the end that they explain, maybe since they were last looked for.
+                done = first(stream) => match done {
+                    Err(failed) => Err(error.now_or_never().map_or(failed, unreachable)),
+                    done => done,
+                },
             }
         });
         reached.await.unwrap_or_else(|_| Err(timeout()))

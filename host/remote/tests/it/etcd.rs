@@ -238,6 +238,8 @@ async fn serving_certificates_are_shown_by_whoever_serves_them() {
     let pem = shown("etcd-n1", CLIENT_PORT).await.unwrap();
     let (_, parsed) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();
     assert_eq!(parsed.parse_x509().unwrap().subject().iter_common_name().next().unwrap().as_str(), Ok("n1"));
-    assert!(matches!(shown("etcd-n1", 9).await, Err(ForwardError::Unreachable { .. })));
-    assert!(matches!(shown("nobody", 9).await, Err(ForwardError::Refused { .. })));
+    let nothing_listens = shown("etcd-n1", 9).await;
+    assert!(matches!(nothing_listens, Err(ForwardError::Unreachable { .. })), "{nothing_listens:?}");
+    let no_pod = shown("nobody", 9).await;
+    assert!(matches!(no_pod, Err(ForwardError::Refused { .. })), "{no_pod:?}");
 }
