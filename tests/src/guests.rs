@@ -12,9 +12,17 @@ use std::sync::Mutex;
 
 const TARGET: &str = "wasm32-wasip2";
 
-/// The component of `plugins/<name>`, built with the `plugin` profile, at `target/plugins/<name>.wasm`.
+/// The component of `plugins/<name>`, built as `cargo xtask build` does, at `target/plugins/<name>.wasm`.
 pub fn plugin(name: &str) -> PathBuf {
-    once(&format!("plugins/{name}"), || build(&format!("plugins/{name}"), name, "plugin", "plugins-build", "plugins"))
+    let package = format!("plugins/{name}");
+    once(&package, || build(&package, name, &profile(&package), "plugins-build", "plugins"))
+}
+
+/// The profile that a plugin's manifest names under `[package.metadata.capwasm]`.
+fn profile(package: &str) -> String {
+    let manifest = fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap_or_default();
+    let named = manifest.lines().find_map(|line| line.strip_prefix("profile = "));
+    named.unwrap_or("plugin").trim_matches('"').to_owned()
 }
 
 /// The component of `samples/<name>`, built as the plugins are, at `target/samples/<name>.wasm`.

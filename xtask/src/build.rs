@@ -2,14 +2,12 @@
 
 use crate::shell;
 use anyhow::{Context, Result};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The bundled providers: package name, and name of the component.
 pub const PLUGINS: [&str; 4] = ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane", "openstack-infra"];
-
-/// Those of them that are compiled for speed rather than for size.
-const FAST: [&str; 1] = ["kubeadm-control-plane"];
 
 /// The sample providers: built for the tests, shipped with nothing.
 const SAMPLES: [&str; 1] = ["addons"];
@@ -47,32 +45,45 @@ pub fn everything() -> Result<()> {
 /// host's would otherwise wait for its lock.
 pub fn plugins() -> Result<()> {
     let build = target().join("plugins-build");
-    let (fast, small): (Vec<&str>, Vec<&str>) = PLUGINS.iter().partition(|name| FAST.contains(name));
-    for (profile, names) in [("plugin", [&small[..], &SAMPLES].concat()), ("plugin-fast", fast.clone())] {
+    let mut by_profile: BTreeMap<String, Vec<(&str, &str)>> = BTreeMap::new();
+    for name in PLUGINS {
+        by_profile.entry(profile(name)?).or_default().push((name, "plugins"));
+    }
+    for name in SAMPLES {
+        by_profile.entry("plugin".to_owned()).or_default().push((name, "samples"));
+    }
+    for (profile, components) in by_profile {
         let mut command = cargo();
-        command.args(["build", "--profile", profile, "--target", "wasm32-wasip2", "--target-dir"]).arg(&build);
-        for name in names {
+        command.args(["build", "--profile", &profile, "--target", "wasm32-wasip2", "--target-dir"]).arg(&build);
+        for (name, _) in &components {
             command.args(["--package", name]);
         }
         shell::run(&mut command)?;
+        for (name, folder) in components {
+            copy(&build.join("wasm32-wasip2").join(&profile), name, &target().join(folder))?;
+        }
     }
-    copy(&build.join("wasm32-wasip2/plugin"), &small, &target().join("plugins"))?;
-    copy(&build.join("wasm32-wasip2/plugin-fast"), &fast, &target().join("plugins"))?;
-    copy(&build.join("wasm32-wasip2/plugin"), &SAMPLES, &target().join("samples"))
+    Ok(())
 }
 
-/// Components from cargo's folder into the one where they are looked for.
-fn copy(built: &Path, names: &[&str], folder: &Path) -> Result<()> {
+/// The profile that a plugin's manifest names under `[package.metadata.capwasm]`, as the tests read it.
+fn profile(plugin: &str) -> Result<String> {
+    let manifest = root().join("plugins").join(plugin).join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).with_context(|| format!("unable to read {}", manifest.display()))?;
+    let named = text.lines().find_map(|line| line.strip_prefix("profile = "));
+    Ok(named.unwrap_or("plugin").trim_matches('"').to_owned())
+}
+
+/// A component from cargo's folder into the one where it is looked for.
+fn copy(built: &Path, name: &str, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("unable to make {}", folder.display()))?;
-    for name in names {
-        let built = built.join(format!("{}.wasm", name.replace('-', "_")));
-        let file = folder.join(format!("{name}.wasm"));
-        // Written beside and renamed: a host that starts meanwhile never sees half a file.
-        let part = folder.join(format!(".{name}.wasm.part"));
-        std::fs::copy(&built, &part).with_context(|| format!("unable to copy {}", built.display()))?;
-        std::fs::rename(&part, &file).with_context(|| format!("unable to write {}", file.display()))?;
-        eprintln!("{}  {}", file.display(), size(&file)?);
-    }
+    let built = built.join(format!("{}.wasm", name.replace('-', "_")));
+    let file = folder.join(format!("{name}.wasm"));
+    // Written beside and renamed: a host that starts meanwhile never sees half a file.
+    let part = folder.join(format!(".{name}.wasm.part"));
+    std::fs::copy(&built, &part).with_context(|| format!("unable to copy {}", built.display()))?;
+    std::fs::rename(&part, &file).with_context(|| format!("unable to write {}", file.display()))?;
+    eprintln!("{}  {}", file.display(), size(&file)?);
     Ok(())
 }
 
