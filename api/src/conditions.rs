@@ -14,7 +14,7 @@ mod merge;
 mod mirror;
 mod summary;
 
-pub use aggregate::{Aggregate, aggregate};
+pub use aggregate::{Aggregate, Reported, aggregate, aggregate_reported};
 pub use informational::is_informational;
 pub use merge::{Polarity, Reasons};
 pub use mirror::mirror;

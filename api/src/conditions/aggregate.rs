@@ -1,5 +1,7 @@
 //! One condition that sums up the same condition of many objects.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::merge::{Polarity, Priority, Reasons, priority, verdict};
@@ -25,25 +27,46 @@ pub struct Aggregate<'a> {
 /// Merges one condition of many objects; an object that does not have it counts as unknown. Objects with the same message
 /// share a line: `* Machines a, b, c, ... (2 more): message`. Without objects the result is unknown: callers say what that means.
 pub fn aggregate<'v>(objects: impl IntoIterator<Item = &'v Value>, of: Aggregate<'_>) -> Condition {
+    let reported = objects.into_iter().map(|object| {
+        let condition = get(object, of.source).map(Cow::Owned);
+        Reported { kind: json::kind(object), name: json::name(object), condition }
+    });
+    aggregate_reported(reported, of)
+}
+
+/// One object's condition, for [`aggregate_reported`].
+#[derive(Clone, Debug)]
+pub struct Reported<'v> {
+    /// The object's kind.
+    pub kind: &'v str,
+    /// The object's name.
+    pub name: &'v str,
+    /// Its condition, where it has one.
+    pub condition: Option<Cow<'v, Condition>>,
+}
+
+/// As [`aggregate`], of conditions that were read already.
+pub fn aggregate_reported<'v>(objects: impl IntoIterator<Item = Reported<'v>>, of: Aggregate<'_>) -> Condition {
     let mut worst = Priority::Info;
     let mut any = false;
     let mut groups: Vec<Group> = Vec::new();
-    for object in objects {
+    for Reported { kind, name, condition } in objects {
         any = true;
-        let condition = get(object, of.source).unwrap_or_else(|| {
-            Condition::new(of.source, Status::Unknown, reason::NOT_YET_REPORTED)
-                .message(format!("Condition {} not yet reported", of.source))
+        let condition = condition.unwrap_or_else(|| {
+            let unreported = Condition::new(of.source, Status::Unknown, reason::NOT_YET_REPORTED);
+            Cow::Owned(unreported.message(format!("Condition {} not yet reported", of.source)))
         });
         let priority = priority(&condition, of.polarity);
         worst = worst.min(priority);
         if priority == Priority::Info {
             continue;
         }
-        let text = if condition.message.is_empty() { condition.reason } else { condition.message };
-        let (kind, name) = (json::kind(object), json::name(object));
-        match groups.iter_mut().find(|group| group.priority == priority && group.kind == kind && group.text == text) {
+        let text = if condition.message.is_empty() { &condition.reason } else { &condition.message };
+        match groups.iter_mut().find(|group| group.priority == priority && group.kind == kind && group.text == *text) {
             Some(group) => group.names.push(name.to_owned()),
-            None => groups.push(Group { priority, kind: kind.to_owned(), text, names: vec![name.to_owned()] }),
+            None => {
+                groups.push(Group { priority, kind: kind.to_owned(), text: text.clone(), names: vec![name.to_owned()] })
+            }
         }
     }
     if !any {

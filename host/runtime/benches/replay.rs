@@ -10,13 +10,18 @@ use capwasm_runtime::{Runtime, RuntimeOptions};
 
 const ROUNDS: usize = 300;
 
+/// More than the caches of a core hold, in bytes.
+const CACHES: usize = 64 << 20;
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    let cold = std::env::args().any(|argument| argument == "--cold");
     let mut files = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     let Some(component) = files.next() else {
         println!("recorded calls: not measured, none is named (a component, then its recordings)");
         return Ok(());
     };
+    let mut caches = vec![0u8; if cold { CACHES } else { 0 }];
     let runtime = Runtime::new(RuntimeOptions::default())?;
     let bytes = std::fs::read(component)?;
     for file in files {
@@ -24,6 +29,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let provider = runtime.load(&bytes, recording.limits.clone()).await?;
         let mut times: Vec<Duration> = Vec::with_capacity(ROUNDS);
         for round in 0..ROUNDS + ROUNDS / 5 {
+            if cold {
+                caches.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(1));
+            }
             let started = Instant::now();
             let replayed = provider.replay(&recording, &Replay::Rehearse(record::Rehearsal::default())).await?;
             let took = started.elapsed();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use wasmtime::{Config, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
+use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
 
 /// Length of an epoch: how long a guest computes before it yields to other tasks.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -19,6 +19,12 @@ pub(crate) const CORE_INSTANCES: u32 = 64;
 pub(crate) const MEMORIES: u32 = 2;
 /// Tables of one component.
 pub(crate) const TABLES: u32 = 16;
+
+/// Memory of a finished call that its slot keeps, cleaned, for the next one, which meets no page faults there: a sixth of what
+/// a call of the bundled providers took.
+const KEPT_MEMORY: usize = 1 << 20;
+/// The same for each table.
+const KEPT_TABLE: usize = 64 << 10;
 
 const WASM_STACK: usize = 512 << 10;
 const ASYNC_STACK: usize = 2 << 20;
@@ -42,6 +48,10 @@ pub(crate) fn pooled(max_in_flight: u32, max_memory_bytes: usize) -> Result<Engi
         .max_memories_per_component(MEMORIES)
         .max_tables_per_component(TABLES)
         .max_memory_size(max_memory_bytes);
+    // Elsewhere all that is kept would have to be cleaned, not only what the call wrote (Linux 6.7).
+    if PoolingAllocationConfig::is_pagemap_scan_available() {
+        pool.pagemap_scan(Enabled::Auto).linear_memory_keep_resident(KEPT_MEMORY).table_keep_resident(KEPT_TABLE);
+    }
     let mut config = base();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     Engine::new(&config)

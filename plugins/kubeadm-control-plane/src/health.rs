@@ -77,7 +77,7 @@ fn everywhere(observed: &mut Observed, why: &'static str, message: &str, overwri
     let now = observed.now;
     for machine in &mut observed.machines {
         for name in names::health_conditions(managed).into_iter().chain([names::NODE_LABELS_AND_TAINTS_SET]) {
-            if overwrite || conditions::get(&machine.reported, name).is_none() {
+            if overwrite || machine.conditions.get(name).is_none() {
                 machine.set(now, name, None, why, message);
             }
         }

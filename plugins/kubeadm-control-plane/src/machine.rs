@@ -1,20 +1,38 @@
 //! A Machine of the control plane, with what was made for it, and the conditions that this provider sets on it.
 
-use capwasm_api::conditions::{self, Condition, Status};
+mod conditions;
+
+use capwasm_api::conditions::Status;
+use capwasm_api::json;
 use capwasm_api::names::{CORE_API_VERSION, annotations, condition, labels, reason};
 use capwasm_sdk::{ObjectRef, Outcome, object};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
+use self::conditions::Change;
+pub use self::conditions::Conditions;
 use crate::names;
+
+/// What is looked at of a Machine.
+pub const PARTS: [&str; 9] = [
+    "kind",
+    "metadata",
+    "spec",
+    "status/conditions",
+    "status/nodeRef/name",
+    "status/nodeInfo/kubeletVersion",
+    "status/failureDomain",
+    "status/certificatesExpiryDate",
+    "status/initialization",
+];
 
 /// A Machine.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
-    /// The object as it was read.
+    /// The object as it was read, or [`PARTS`] of it.
     pub stored: Value,
-    /// Its kind, name and conditions, with those of this pass.
-    pub reported: Value,
+    /// Its conditions, with those of this pass.
+    pub conditions: Conditions,
     /// Its name.
     pub name: String,
     /// Its uid.
@@ -57,7 +75,7 @@ impl Machine {
             deleting: object::is_deleting(&object)
                 .then(|| text("/metadata/deletionTimestamp").parse().unwrap_or_default()),
             node: Some(text("/status/nodeRef/name")).filter(|name| !name.is_empty()),
-            reported: reported(&object),
+            conditions: Conditions::read(json::items(&object, "/status/conditions")),
             stored: object,
             ..Machine::default()
         }
@@ -95,7 +113,7 @@ impl Machine {
 
     /// Status of a condition: true, false; none for unknown and not reported.
     pub fn holds(&self, name: &str) -> Option<bool> {
-        match conditions::status(&self.reported, name)? {
+        match self.conditions.get(name)?.status {
             Status::True => Some(true),
             Status::False => Some(false),
             Status::Unknown => None,
@@ -104,8 +122,7 @@ impl Machine {
 
     /// Sets a condition of this pass.
     pub fn set(&mut self, now: Timestamp, name: &str, status: Option<bool>, reason: &str, message: &str) {
-        let status = status.map_or(Status::Unknown, Status::from);
-        conditions::set(&mut self.reported, &Condition::new(name, status, reason).message(message), now);
+        self.conditions.set(now, name, status.map_or(Status::Unknown, Status::from), reason, message);
     }
 
     /// Whether a person asked for it to go first.
@@ -130,7 +147,7 @@ impl Machine {
 
     /// Whether drain and the like are done, so that only hooks hold its end.
     pub fn waits_for_hooks(&self) -> bool {
-        conditions::get(&self.stored, condition::DELETING).is_some_and(|deleting| {
+        self.conditions.get(condition::DELETING).is_some_and(|deleting| {
             deleting.status == Status::True && deleting.reason == reason::WAITING_FOR_PRE_TERMINATE_HOOK
         })
     }
@@ -162,14 +179,9 @@ impl Machine {
             condition::OWNER_REMEDIATED,
         ]);
         for name in own {
-            let (before, now) = (conditions::get(&self.stored, name), conditions::get(&self.reported, name));
-            let Some(now) = now else { continue };
-            let says = |one: &Condition| (one.status, one.reason.clone(), one.message.clone());
-            if before.as_ref().map(says) == Some(says(&now)) {
-                continue;
-            }
+            let Some(Change { condition: now, known }) = self.conditions.change(name) else { continue };
             // Before there is a Node nothing is known, which need not be written: what is absent counts as unknown.
-            if self.node.is_none() && before.is_none() && now.status != Status::False {
+            if self.node.is_none() && !known && now.status != Status::False {
                 continue;
             }
             let status = match now.status {
@@ -183,21 +195,10 @@ impl Machine {
                 name,
                 status,
                 &now.reason,
-                now.message,
+                now.message.clone(),
             );
         }
     }
-}
-
-/// What conditions are read from and set on.
-fn reported(machine: &Value) -> Value {
-    let mut status = Map::new();
-    for name in ["conditions", "v1beta2"] {
-        if let Some(conditions) = machine.get("status").and_then(|status| status.get(name)) {
-            status.insert(name.to_owned(), conditions.clone());
-        }
-    }
-    json!({"kind": "Machine", "metadata": {"name": object::name(machine)}, "status": status})
 }
 
 /// Label selector of a cluster's control-plane machines.

@@ -173,9 +173,10 @@ pub fn timestamp(now_ms: u64) -> Timestamp {
 
 /// The Machines that `uid` controls, oldest first, and those that nobody does.
 pub fn machines(host: &dyn Host, cluster: &str, uid: &str) -> Result<(Vec<Machine>, Vec<Machine>), Refused> {
-    let found = host.lookup_list(CORE_API_VERSION, "Machine", None, &machine::selector(cluster))?;
+    let found = host.lookup_list_texts(CORE_API_VERSION, "Machine", None, &machine::selector(cluster))?;
     let (mut own, mut orphans) = (Vec::new(), Vec::new());
     for found in found {
+        let found = object::parts(&found, &machine::PARTS)?;
         match machine::controller(&found) {
             Some(controller) if controller == uid => own.push(Machine::read(found)),
             None => orphans.push(Machine::read(found)),

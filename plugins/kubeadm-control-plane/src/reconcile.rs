@@ -463,6 +463,5 @@ fn timers(cx: &mut Context<'_>, observed: &Observed) {
 
 /// When a machine's Node was found, as near as its conditions tell.
 fn joined(machine: &Machine) -> jiff::Timestamp {
-    let health = capwasm_api::conditions::get(&machine.stored, condition::NODE_HEALTHY);
-    health.and_then(|health| health.since()).unwrap_or(machine.created)
+    machine.conditions.get(condition::NODE_HEALTHY).and_then(|health| health.since()).unwrap_or(machine.created)
 }

@@ -216,6 +216,17 @@ pub trait Host {
     fn lookup_text(&self, target: &ObjectRef) -> Result<String, Refused> {
         self.lookup(target).map(|object| object.to_string())
     }
+    /// As [`Host::lookup_list`], as JSON texts.
+    fn lookup_list_texts(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<String>, Refused> {
+        let found = self.lookup_list(api_version, kind, namespace, labels)?;
+        Ok(found.iter().map(Value::to_string).collect())
+    }
     /// One object of the cluster being provisioned; `unavailable` while it cannot be reached.
     fn workload(&self, target: &ObjectRef) -> Result<Value, Refused>;
     /// Objects of the cluster being provisioned.

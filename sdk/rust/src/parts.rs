@@ -12,18 +12,57 @@ use serde_json::{Map, Value};
 /// When the text is not JSON.
 pub(crate) fn read(text: &str, parts: &[&str]) -> serde_json::Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Parts(parts.to_vec()).deserialize(&mut reader)?;
+    let value = Parts::all(parts).deserialize(&mut reader)?;
     reader.end().map(|()| value)
 }
 
-/// What is left of each path; none when all of the value is wanted.
-struct Parts<'p>(Vec<&'p str>);
+/// Where in the paths a value is: those that lead there, as bits, and how many of their bytes did. All have these bytes in
+/// common, so that going on costs no memory.
+#[derive(Clone, Copy)]
+struct Parts<'p> {
+    paths: &'p [&'p str],
+    leading: u64,
+    gone: usize,
+}
+
+impl<'p> Parts<'p> {
+    /// At the top. Of more paths than there are bits all is read.
+    fn all(paths: &'p [&'p str]) -> Self {
+        let leading = if let 1..=64 = paths.len() { u64::MAX >> (64 - paths.len()) } else { 0 };
+        Parts { paths, leading, gone: 0 }
+    }
+
+    /// All of the value is wanted.
+    fn is_whole(self) -> bool {
+        self.leading == 0
+    }
+
+    /// Behind a key; none where no path goes on with it.
+    fn after(self, key: &str) -> Option<Self> {
+        let mut leading = 0;
+        let mut whole = false;
+        for (index, path) in self.paths.iter().enumerate().filter(|(index, _)| self.leading & (1 << index) != 0) {
+            // Each path that leads here is at least this long.
+            match path.as_bytes()[self.gone..].strip_prefix(key.as_bytes()) {
+                Some([]) => whole = true,
+                Some([b'/', ..]) => leading |= 1 << index,
+                _ => {}
+            }
+        }
+        match (whole, leading) {
+            (false, 0) => None,
+            // A path that ends here wants all of it.
+            (true, _) => Some(Parts { leading: 0, ..self }),
+            (false, _) => Some(Parts { leading, gone: self.gone + key.len() + 1, ..self }),
+        }
+    }
+}
 
 impl<'de> DeserializeSeed<'de> for Parts<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
-        if self.0.is_empty() { serde::Deserialize::deserialize(reader) } else { reader.deserialize_any(self) }
+        if self.is_whole() { serde::Deserialize::deserialize(reader) } else { reader.deserialize_any(self) }
     }
 }
 
@@ -36,7 +75,7 @@ impl<'de> Visitor<'de> for Parts<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
-        while let Some(wanted) = fields.next_key_seed(Key(&self.0))? {
+        while let Some(wanted) = fields.next_key_seed(Key(self))? {
             match wanted {
                 Some((key, rest)) => drop(map.insert(key, fields.next_value_seed(rest)?)),
                 None => drop(fields.next_value::<IgnoredAny>()?),
@@ -47,7 +86,7 @@ impl<'de> Visitor<'de> for Parts<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Parts(self.0.clone()))? {
+        while let Some(item) = items.next_element_seed(self)? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -80,10 +119,10 @@ impl<'de> Visitor<'de> for Parts<'_> {
     }
 }
 
-/// A key that some path begins with, and what is left of those; none for others, which are not even copied.
-struct Key<'a, 'p>(&'a [&'p str]);
+/// A key that some path goes on with, and where that leads; none for others, which are not even copied.
+struct Key<'p>(Parts<'p>);
 
-impl<'de, 'p> DeserializeSeed<'de> for Key<'_, 'p> {
+impl<'de, 'p> DeserializeSeed<'de> for Key<'p> {
     type Value = Option<(String, Parts<'p>)>;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
@@ -91,7 +130,7 @@ impl<'de, 'p> DeserializeSeed<'de> for Key<'_, 'p> {
     }
 }
 
-impl<'p> Visitor<'_> for Key<'_, 'p> {
+impl<'p> Visitor<'_> for Key<'p> {
     type Value = Option<(String, Parts<'p>)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,16 +138,7 @@ impl<'p> Visitor<'_> for Key<'_, 'p> {
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
-        let after = |path: &'p str| path.strip_prefix(key).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-        let mut rest: Vec<&str> = self.0.iter().filter_map(|path| after(path)).collect();
-        if rest.is_empty() {
-            return Ok(None);
-        }
-        // One that ends here wants all of it.
-        if rest.contains(&"") {
-            rest.clear();
-        }
-        Ok(Some((key.to_owned(), Parts(rest.into_iter().map(|path| &path[1..]).collect()))))
+        Ok(self.0.after(key).map(|rest| (key.to_owned(), rest)))
     }
 }
 

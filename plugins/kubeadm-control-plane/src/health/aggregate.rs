@@ -1,6 +1,6 @@
 //! Several conditions of many machines as one of the control plane: only what is wrong or unknown is told.
 
-use capwasm_api::conditions::{self, Status};
+use capwasm_api::conditions::Status;
 
 use super::{LONGEST_OF_ALL, REASONS, Verdict, bounded};
 use crate::machine::Machine;
@@ -12,7 +12,7 @@ pub fn of(machines: &[Machine], names: &[&str], issues: &[String]) -> Option<Ver
     let mut told: Vec<(Vec<String>, Vec<&str>)> = Vec::new();
     for machine in machines {
         let mut lines = Vec::new();
-        for condition in names.iter().filter_map(|name| conditions::get(&machine.reported, name)) {
+        for condition in names.iter().filter_map(|name| machine.conditions.get(name)) {
             any = true;
             match condition.status {
                 Status::True => continue,
@@ -22,7 +22,7 @@ pub fn of(machines: &[Machine], names: &[&str], issues: &[String]) -> Option<Ver
             let text = if condition.message.is_empty() {
                 format!("condition is {}", condition.status.as_str())
             } else {
-                condition.message
+                condition.message.clone()
             };
             lines.push(format!("  * {}: {text}", condition.name));
         }

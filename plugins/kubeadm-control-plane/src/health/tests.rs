@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 use super::*;
+use crate::machine::Conditions;
 use crate::observe::Workload;
 use crate::plane::{Cluster, ControlPlane};
 use crate::testing::{at, machine, members};
@@ -43,8 +44,8 @@ fn observed(machines: &[&str], list: &str) -> Observed {
 }
 
 fn says(observed: &Observed, machine: usize, name: &str) -> (String, String, String) {
-    let found = conditions::get(&observed.machines[machine].reported, name).unwrap();
-    (found.status.as_str().to_owned(), found.reason, found.message)
+    let found = observed.machines[machine].conditions.get(name).unwrap();
+    (found.status.as_str().to_owned(), found.reason.clone(), found.message.clone())
 }
 
 fn short(observed: &Observed, name: &str) -> String {
@@ -193,8 +194,7 @@ fn the_control_plane_tells_what_is_wrong_with_whom() {
     external.workload.members = None;
     assert_eq!(verdict(&mut external), (None, healthy, true));
     assert!(
-        conditions::get(&external.machines[0].reported, names::ETCD_MEMBER_HEALTHY)
-            .is_some_and(|one| one.reason == "R"),
+        external.machines[0].conditions.get(names::ETCD_MEMBER_HEALTHY).is_some_and(|one| one.reason == "R"),
         "left as it was"
     );
 }
@@ -217,7 +217,7 @@ fn what_cannot_be_seen_is_unknown_but_not_at_once() {
                 {"type": "ControlPlaneComponentsHealthy", "status": "True", "reason": "Healthy"},
             ]}});
         } else {
-            observed.machines[0].reported = json!({});
+            observed.machines[0].conditions = Conditions::default();
         }
         let findings = judge(&mut observed);
         let reason = findings.etcd.as_ref().map_or("", |verdict| verdict.1);
@@ -242,7 +242,7 @@ fn what_a_workload_cluster_says_is_told_in_part_when_it_is_long() {
     let (_, _, message) = findings.etcd.unwrap();
     assert!(message.len() <= LONGEST_OF_ALL, "{}", message.len());
     for machine in &observed.machines {
-        let said = conditions::get(&machine.reported, names::ETCD_MEMBER_HEALTHY).unwrap().message;
+        let said = &machine.conditions.get(names::ETCD_MEMBER_HEALTHY).unwrap().message;
         assert!(said.len() <= LONGEST, "{}", said.len());
     }
 }

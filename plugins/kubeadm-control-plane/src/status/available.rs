@@ -144,7 +144,7 @@ fn members(observed: &Observed) -> (Tally, usize, usize) {
 }
 
 fn count(tally: &mut Tally, machine: &Machine, health: &[&str], now: Timestamp) {
-    let issues = health.iter().filter_map(|name| conditions::get(&machine.reported, name));
+    let issues = health.iter().filter_map(|name| machine.conditions.get(name));
     let since = issues.filter(|one| one.status != Status::True).filter_map(|one| one.since()).min();
     if health.iter().all(|name| machine.holds(name) == Some(true)) {
         tally.well += 1;

@@ -1,6 +1,8 @@
 //! Conditions of the control plane, except those about health.
 
-use capwasm_api::conditions::{Aggregate, Condition, Polarity, Reasons, Status, aggregate};
+use std::borrow::Cow;
+
+use capwasm_api::conditions::{Aggregate, Condition, Polarity, Reasons, Reported, Status, aggregate_reported};
 use capwasm_api::names::{condition, reason};
 use capwasm_sdk::Outcome;
 
@@ -36,7 +38,12 @@ fn machines(out: &mut Outcome, observed: &Observed, source: &str, target: &str, 
         return;
     }
     let of = Aggregate { source, target, polarity: Polarity::Positive, reasons };
-    put(out, aggregate(observed.machines.iter().map(|machine| &machine.reported), of));
+    put(out, aggregate_reported(observed.machines.iter().map(|machine| reported(machine, source)), of));
+}
+
+fn reported<'a>(machine: &'a Machine, name: &str) -> Reported<'a> {
+    let condition = machine.conditions.get(name).map(Cow::Borrowed);
+    Reported { kind: "Machine", name: &machine.name, condition }
 }
 
 fn put(out: &mut Outcome, condition: Condition) {
@@ -115,7 +122,7 @@ fn remediating(out: &mut Outcome, observed: &Observed) {
         polarity: Polarity::Positive,
         reasons: Reasons { issue: reason::REMEDIATING, unknown: reason::REMEDIATING, info: reason::REMEDIATING },
     };
-    let told = aggregate(asked.iter().map(|machine| &machine.reported), of);
+    let told = aggregate_reported(asked.iter().map(|machine| reported(machine, of.source)), of);
     out.condition(condition::REMEDIATING, Some(true), reason::REMEDIATING, told.message);
 }
 

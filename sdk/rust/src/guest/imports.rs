@@ -123,6 +123,16 @@ impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP,
         Ok(lookup::get(&reference(target))?)
     }
 
+    fn lookup_list_texts(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<String>, Refused> {
+        Ok(lookup::list(api_version, kind, namespace, labels)?)
+    }
+
     fn workload(&self, target: &ObjectRef) -> Result<Value, Refused> {
         Ok(json(&workload::get(&reference(target))?))
     }
