@@ -108,12 +108,14 @@ impl Condition {
 
     /// Reads one entry of a list of conditions. Conditions of the v1beta1 contract need no reason when they hold.
     pub fn from_value(entry: &Value) -> Option<Condition> {
-        Some(Condition {
-            name: json::text(entry, "/type")?.to_owned(),
-            status: Status::parse(json::text(entry, "/status").unwrap_or_default()),
-            reason: json::text(entry, "/reason").unwrap_or_default().to_owned(),
-            message: json::text(entry, "/message").unwrap_or_default().to_owned(),
-            last_transition_time: json::text(entry, "/lastTransitionTime").map(str::to_owned),
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (name, since) = (text("type"), text("lastTransitionTime"));
+        (!name.is_empty()).then(|| Condition {
+            name: name.to_owned(),
+            status: Status::parse(text("status")),
+            reason: text("reason").to_owned(),
+            message: text("message").to_owned(),
+            last_transition_time: (!since.is_empty()).then(|| since.to_owned()),
         })
     }
 }
@@ -126,7 +128,9 @@ pub fn get(object: &Value, name: &str) -> Option<Condition> {
 
 /// The status of a condition alone, for those that only ask whether it is true.
 pub fn status(object: &Value, name: &str) -> Option<Status> {
-    entries(object, name).next().map(|entry| Status::parse(json::text(entry, "/status").unwrap_or_default()))
+    entries(object, name)
+        .next()
+        .map(|entry| Status::parse(entry.get("status").and_then(Value::as_str).unwrap_or_default()))
 }
 
 /// What is reported under a name: in v1beta2's list, then in the plain one.

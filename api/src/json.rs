@@ -11,18 +11,28 @@ use serde_json::{Map, Value};
 /// assert_eq!(capwasm_api::json::at(&object, "/a/0/b~1c"), object.pointer("/a/0/b~1c"));
 /// ```
 pub fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
-    if pointer.contains('~') {
-        return object.pointer(pointer);
-    }
-    let Some(keys) = pointer.strip_prefix('/') else { return pointer.is_empty().then_some(object) };
-    keys.split('/').try_fold(object, |value, key| match value {
-        Value::Object(map) => map.get(key),
-        // As RFC 6901 has it: no sign, no leading zero.
-        Value::Array(list) if !(key.starts_with('+') || key.starts_with('0') && key.len() > 1) => {
-            key.parse::<usize>().ok().and_then(|index| list.get(index))
+    let Some(mut keys) = pointer.strip_prefix('/') else { return pointer.is_empty().then_some(object) };
+    let mut value = object;
+    loop {
+        // Keys are short: looking at each byte is quicker than a search that prepares itself first.
+        let end = keys.bytes().position(|byte| byte == b'/' || byte == b'~').unwrap_or(keys.len());
+        if keys.as_bytes().get(end) == Some(&b'~') {
+            return object.pointer(pointer);
         }
-        _ => None,
-    })
+        let key = &keys[..end];
+        value = match value {
+            Value::Object(map) => map.get(key)?,
+            // As RFC 6901 has it: no sign, no leading zero.
+            Value::Array(list) if !(key.starts_with('+') || key.starts_with('0') && key.len() > 1) => {
+                list.get(key.parse::<usize>().ok()?)?
+            }
+            _ => return None,
+        };
+        match keys.get(end + 1..) {
+            Some(rest) => keys = rest,
+            None => return Some(value),
+        }
+    }
 }
 
 /// The text at a JSON pointer, if it is there and not empty.
@@ -55,19 +65,24 @@ pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(key)?.as_str()
 }
 
+/// A text of `metadata`, or nothing.
+fn metadata<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// `metadata.name`, or nothing.
 pub fn name(object: &Value) -> &str {
-    text(object, "/metadata/name").unwrap_or_default()
+    metadata(object, "name")
 }
 
 /// `metadata.namespace`, or nothing.
 pub fn namespace(object: &Value) -> &str {
-    text(object, "/metadata/namespace").unwrap_or_default()
+    metadata(object, "namespace")
 }
 
 /// `metadata.uid`, or nothing.
 pub fn uid(object: &Value) -> &str {
-    text(object, "/metadata/uid").unwrap_or_default()
+    metadata(object, "uid")
 }
 
 /// `kind`, or nothing.
@@ -151,6 +166,38 @@ fn as_map(value: &mut Value) -> &mut Map<String, Value> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_pointer_leads_where_serde_json_says() {
+        let object = json!({"a": [{"b/c": 1, "~": 2, "": 3}, [4]], "": {"": 5}, "0": 6, "é/": 7});
+        for pointer in [
+            "",
+            "/",
+            "//",
+            "///",
+            "a",
+            "/a",
+            "/a/",
+            "/a/0",
+            "/a/00",
+            "/a/+0",
+            "/a/-",
+            "/a/2",
+            "/a/1/0",
+            "/a/0/b~1c",
+            "/a/0/~0",
+            "/a/0/",
+            "/a/0/b/c",
+            "/0",
+            "/é~1",
+            "/é",
+            "/a/0/b~1c/d",
+            "/x/~",
+            "/~2",
+        ] {
+            assert_eq!(at(&object, pointer), object.pointer(pointer), "{pointer:?}");
+        }
+    }
 
     #[test]
     fn a_value_is_set_where_parents_are_missing_and_null_removes_it() {

@@ -19,13 +19,14 @@ pub const GRACE: Duration = Duration::from_secs(300);
 /// What is looked at of a KubeadmConfig, of an infrastructure machine, of a Node and of a static pod.
 const CONFIG: [&str; 3] = ["kind", "metadata", "spec"];
 const INFRASTRUCTURE: [&str; 3] = ["kind", "metadata", "spec/providerID"];
-const NODE: [&str; 6] = [
+const NODE: [&str; 7] = [
     "metadata/name",
     "metadata/labels",
     "metadata/creationTimestamp",
     "spec/providerID",
     "spec/taints",
-    "status/conditions",
+    "status/conditions/type",
+    "status/conditions/status",
 ];
 const POD: [&str; 6] = [
     "metadata/name",

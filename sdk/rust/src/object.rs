@@ -35,17 +35,17 @@ pub fn kind(object: &Value) -> &str {
 
 /// `metadata.name`.
 pub fn name(object: &Value) -> &str {
-    text(object, "/metadata/name")
+    json::name(object)
 }
 
 /// `metadata.namespace`.
 pub fn namespace(object: &Value) -> &str {
-    text(object, "/metadata/namespace")
+    json::namespace(object)
 }
 
 /// `metadata.uid`.
 pub fn uid(object: &Value) -> &str {
-    text(object, "/metadata/uid")
+    json::uid(object)
 }
 
 /// `spec` in the shape that a provider reads it; the default when there is none, an `invalid` problem when it has
