@@ -3,6 +3,7 @@
 //!
 //! The name derives from the control plane's uid and the machine's slot, so that a repeated pass meets what it made before.
 
+use capwasm_api::json;
 use capwasm_api::names::{CORE_API_VERSION, annotations, child_name, label_value, labels, next_slot, suffix};
 use capwasm_sdk::{Problem, object};
 use serde_json::{Map, Value, json};
@@ -108,7 +109,7 @@ pub fn config(plane: &ControlPlane, cluster: &Cluster, machine: &Machine, entry:
 /// The infrastructure machine of a Machine: a clone of the template.
 pub fn infrastructure(plane: &ControlPlane, cluster: &Cluster, machine: &Machine, template: &Value) -> Value {
     let reference = TemplateRef::of(plane);
-    let at = |pointer: &str| match template.pointer(pointer) {
+    let at = |pointer: &str| match json::at(template, pointer) {
         Some(Value::Object(map)) => Value::Object(map.clone()),
         _ => json!({}),
     };
@@ -128,7 +129,7 @@ pub fn infrastructure(plane: &ControlPlane, cluster: &Cluster, machine: &Machine
         "kind": reference.machine_kind(),
         "metadata": merged,
     });
-    if let Some(spec @ Value::Object(_)) = template.pointer("/spec/template/spec") {
+    if let Some(spec @ Value::Object(_)) = json::at(template, "/spec/template/spec") {
         clone["spec"] = spec.clone();
     }
     clone
@@ -136,7 +137,7 @@ pub fn infrastructure(plane: &ControlPlane, cluster: &Cluster, machine: &Machine
 
 /// Tells what a template says now from what it said when it was cloned.
 pub fn template_hash(template: &Value) -> String {
-    let spec = template.pointer("/spec/template/spec").cloned().unwrap_or_default();
+    let spec = json::at(template, "/spec/template/spec").cloned().unwrap_or_default();
     let digest = Sha256::digest(spec.to_string());
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -150,7 +151,7 @@ pub fn check_template(template: &Value) -> Result<(), Problem> {
             format!("the kind {kind} of infrastructureRef does not end in Template"),
         ));
     }
-    match template.pointer("/spec/template") {
+    match json::at(template, "/spec/template") {
         Some(Value::Object(_)) => Ok(()),
         _ => {
             Err(Problem::invalid("InvalidTemplate", format!("{kind} {} has no spec.template", object::name(template))))

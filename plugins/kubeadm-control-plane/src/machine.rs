@@ -137,7 +137,7 @@ impl Machine {
 
     /// Whether its end waits for others as well.
     pub fn has_other_hooks(&self) -> bool {
-        let known = self.stored.pointer("/metadata/annotations").and_then(Value::as_object);
+        let known = json::at(&self.stored, "/metadata/annotations").and_then(Value::as_object);
         known.is_some_and(|known| {
             known
                 .keys()
@@ -208,7 +208,7 @@ pub fn selector(cluster: &str) -> String {
 
 /// The uid of the owner that controls an object.
 pub fn controller(object: &Value) -> Option<&str> {
-    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owners = json::at(object, "/metadata/ownerReferences")?.as_array()?;
     let controls = |owner: &&Value| owner.get("controller").and_then(Value::as_bool) == Some(true);
     owners.iter().find(controls).map(|owner| object::text(owner, "/uid"))
 }

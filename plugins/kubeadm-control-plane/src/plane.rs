@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use capwasm_api::conditions::{self, Status};
+use capwasm_api::json;
 use capwasm_api::names::{CORE_API_VERSION, annotations, condition};
 use capwasm_sdk::{ObjectRef, Problem, object};
 use jiff::Timestamp;
@@ -78,11 +79,11 @@ impl Default for Remediation {
 impl ControlPlane {
     /// Reads a KubeadmControlPlane; one of the wrong shape is `invalid`.
     pub fn read(object: &Value) -> Result<ControlPlane, Problem> {
-        let replicas = match object.pointer("/spec/replicas") {
+        let replicas = match json::at(object, "/spec/replicas") {
             None | Some(Value::Null) => Some(1),
             Some(number) => number.as_u64().and_then(|number| u32::try_from(number).ok()),
         };
-        let seconds = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64).map(Duration::from_secs);
+        let seconds = |pointer: &str| json::at(object, pointer).and_then(Value::as_u64).map(Duration::from_secs);
         let default = Remediation::default();
         Ok(ControlPlane {
             name: object::name(object).to_owned(),
@@ -91,28 +92,27 @@ impl ControlPlane {
             api_version: object::text(object, "/apiVersion").to_owned(),
             replicas: replicas
                 .ok_or_else(|| Problem::invalid("InvalidReplicas", "spec.replicas must be a whole number"))?,
-            has_replicas: object.pointer("/spec/replicas").is_some_and(|replicas| !replicas.is_null()),
+            has_replicas: json::at(object, "/spec/replicas").is_some_and(|replicas| !replicas.is_null()),
             version: with_v(object::text(object, "/spec/version")),
-            config: match object.pointer("/spec/kubeadmConfigSpec") {
+            config: match json::at(object, "/spec/kubeadmConfigSpec") {
                 None | Some(Value::Null) => Map::new(),
                 Some(Value::Object(config)) => config.clone(),
                 Some(_) => {
                     return Err(Problem::invalid("InvalidConfiguration", "spec.kubeadmConfigSpec must be an object"));
                 }
             },
-            template: object.pointer("/spec/machineTemplate").cloned().unwrap_or_default(),
+            template: json::at(object, "/spec/machineTemplate").cloned().unwrap_or_default(),
             naming: object::text(object, "/spec/machineNaming/template").to_owned(),
             rollout: Rollout {
                 after: object::text(object, "/spec/rollout/after").parse().ok(),
-                before_expiry: object
-                    .pointer("/spec/rollout/before/certificatesExpiryDays")
+                before_expiry: json::at(object, "/spec/rollout/before/certificatesExpiryDays")
                     .and_then(Value::as_u64)
                     .filter(|days| *days > 0)
                     .map(|days| Duration::from_secs(days.saturating_mul(86_400))),
                 no_surge: surge(object) == Some(0),
             },
             remediation: Remediation {
-                max_retry: object.pointer("/spec/remediation/maxRetry").and_then(Value::as_i64),
+                max_retry: json::at(object, "/spec/remediation/maxRetry").and_then(Value::as_i64),
                 retry_period: seconds("/spec/remediation/retryPeriodSeconds").unwrap_or(default.retry_period),
                 min_healthy_period: seconds("/spec/remediation/minHealthyPeriodSeconds")
                     .unwrap_or(default.min_healthy_period),
@@ -152,7 +152,7 @@ impl ControlPlane {
 
 /// `maxSurge` as a number, however it was written.
 pub fn surge(object: &Value) -> Option<i64> {
-    let value = object.pointer("/spec/rollout/strategy/rollingUpdate/maxSurge")?;
+    let value = json::at(object, "/spec/rollout/strategy/rollingUpdate/maxSurge")?;
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
@@ -219,8 +219,7 @@ pub struct Cluster {
 impl Cluster {
     /// Reads a Cluster.
     pub fn read(object: &Value) -> Cluster {
-        let domains =
-            object.pointer("/status/failureDomains").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let domains = json::items(object, "/status/failureDomains");
         let domains = domains.iter().filter(|domain| flag(domain, "/controlPlane"));
         let topology = object::text(object, "/spec/topology/version");
         Cluster {
@@ -249,7 +248,7 @@ impl Cluster {
 
 fn server(cluster: &Value) -> Option<String> {
     let host = object::text(cluster, "/spec/controlPlaneEndpoint/host");
-    let port = cluster.pointer("/spec/controlPlaneEndpoint/port").and_then(Value::as_u64).filter(|port| *port > 0)?;
+    let port = json::at(cluster, "/spec/controlPlaneEndpoint/port").and_then(Value::as_u64).filter(|port| *port > 0)?;
     match host {
         "" => None,
         host if host.contains(':') && !host.starts_with('[') => Some(format!("https://[{host}]:{port}")),
@@ -258,5 +257,5 @@ fn server(cluster: &Value) -> Option<String> {
 }
 
 fn flag(object: &Value, pointer: &str) -> bool {
-    object.pointer(pointer).and_then(Value::as_bool).unwrap_or_default()
+    json::at(object, pointer).and_then(Value::as_bool).unwrap_or_default()
 }

@@ -11,7 +11,7 @@ use crate::plane::{Cluster, ControlPlane};
 
 /// Labels and annotations that the template asks for, and a record of which they are, so that they can be taken back.
 pub fn metadata(plane: &ControlPlane, cluster: &Cluster) -> Value {
-    let map = |name: &str| match plane.template.pointer(&format!("/metadata/{name}")) {
+    let map = |name: &str| match json::at(&plane.template, &format!("/metadata/{name}")) {
         Some(Value::Object(map)) => map.clone(),
         _ => Map::new(),
     };
@@ -31,12 +31,12 @@ pub fn metadata(plane: &ControlPlane, cluster: &Cluster) -> Value {
 /// Fields of a Machine that change without making another one. What is absent here is taken out there, except for the
 /// time that a Node's deletion may take, which core has a default for.
 pub fn spec(plane: &ControlPlane, external_etcd: bool) -> Value {
-    let at = |pointer: &str| plane.template.pointer(pointer).cloned().unwrap_or_default();
+    let at = |pointer: &str| json::at(&plane.template, pointer).cloned().unwrap_or_default();
     let mut deletion = json!({
         "nodeDrainTimeoutSeconds": at("/spec/deletion/nodeDrainTimeoutSeconds"),
         "nodeVolumeDetachTimeoutSeconds": at("/spec/deletion/nodeVolumeDetachTimeoutSeconds"),
     });
-    if let Some(seconds) = plane.template.pointer("/spec/deletion/nodeDeletionTimeoutSeconds") {
+    if let Some(seconds) = json::at(&plane.template, "/spec/deletion/nodeDeletionTimeoutSeconds") {
         deletion["nodeDeletionTimeoutSeconds"] = seconds.clone();
     }
     let mut wanted = json!({"readinessGates": gates(plane, external_etcd), "taints": at("/spec/taints")});
@@ -51,7 +51,8 @@ fn gates(plane: &ControlPlane, external_etcd: bool) -> Vec<Value> {
     let own = std::iter::once(names::NODE_LABELS_AND_TAINTS_SET)
         .chain(names::health_conditions(!external_etcd))
         .map(|name| json!({"conditionType": name}));
-    let users = plane.template.pointer("/spec/readinessGates").and_then(Value::as_array).cloned().unwrap_or_default();
+    let users =
+        json::at(&plane.template, "/spec/readinessGates").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut gates: Vec<Value> = Vec::new();
     for gate in own.chain(users) {
         if !gates.iter().any(|known| known["conditionType"] == gate["conditionType"]) {

@@ -152,7 +152,7 @@ fn own_template<'a>(cx: &mut Context<'_>, observed: &'a Observed) -> Result<&'a 
             // A merge patch replaces the list: refused when somebody else has written meanwhile.
             json!({"metadata": {
                 "ownerReferences": owners,
-                "resourceVersion": template.pointer("/metadata/resourceVersion"),
+                "resourceVersion": json::at(template, "/metadata/resourceVersion"),
             }}),
         );
     }
@@ -215,7 +215,7 @@ fn parts(cx: &mut Context<'_>, observed: &Observed, template: &Result<&Value, Pr
     let Observed { plane, cluster, .. } = observed;
     for machine in observed.machines.iter().filter(|machine| machine.deleting.is_none()) {
         let done = |pointer: &str| {
-            machine.stored.pointer(pointer).is_some_and(|value| !value.is_null() && *value != json!(false))
+            json::at(&machine.stored, pointer).is_some_and(|value| !value.is_null() && *value != json!(false))
         };
         let had_data = done("/spec/bootstrap/dataSecretName");
         if machine.config.is_none() && machine.config_target().is_some() && !had_data {
@@ -237,7 +237,7 @@ fn parts(cx: &mut Context<'_>, observed: &Observed, template: &Result<&Value, Pr
 /// Says in a new KubeadmConfig how its machine finds the cluster, with a token that the bootstrap provider lets in: what stands
 /// there from the start need not be added. What is not known here is left to that provider, which tells what is wrong.
 fn admit(host: &dyn Host, cluster: &Cluster, config: &mut Value) {
-    let given = config.pointer("/spec/joinConfiguration/discovery").and_then(Value::as_object).cloned();
+    let given = json::at(config, "/spec/joinConfiguration/discovery").and_then(Value::as_object).cloned();
     let given = given.unwrap_or_default();
     let endpoint = cluster.server.as_deref().and_then(|server| server.strip_prefix("https://"));
     let Some(endpoint) = endpoint.filter(|_| !given.contains_key("file")) else { return };

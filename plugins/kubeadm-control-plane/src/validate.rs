@@ -1,5 +1,6 @@
 //! What a KubeadmControlPlane must not ask for and its schema cannot say. Pure.
 
+use capwasm_api::json;
 use capwasm_sdk::Problem;
 use serde_json::Value;
 
@@ -35,7 +36,7 @@ fn replicas(plane: &ControlPlane, external_etcd: bool) -> Result<(), Problem> {
 }
 
 fn rollout(plane: &ControlPlane) -> Result<(), Problem> {
-    let at = |pointer: &str| plane.object.pointer(pointer).filter(|value| !value.is_null());
+    let at = |pointer: &str| json::at(&plane.object, pointer).filter(|value| !value.is_null());
     let kind = at("/spec/rollout/strategy/type").and_then(Value::as_str);
     if kind.is_some_and(|kind| kind != "RollingUpdate") {
         return invalid("InvalidRollout", "spec.rollout.strategy.type must be RollingUpdate");

@@ -81,7 +81,7 @@ fn main() -> Result<()> {
         println!("          {}", kinds.join(", "));
         for (what, medians) in [("a call", &row.calls), ("what a call asks of others", &row.asked)] {
             let medians: Vec<String> =
-                medians.iter().map(|(function, median)| format!("{function} {:.1} ms", median * 1e3)).collect();
+                medians.iter().map(|(function, median)| format!("{function} {} ms", median * 1e3)).collect();
             println!("          median CPU time of {what} at most: {}", medians.join(", "));
         }
     }
@@ -346,8 +346,8 @@ fn writes(metrics: &str) -> Result<BTreeMap<String, f64>> {
     Ok(counts)
 }
 
-/// The bucket that the median of each provider function's CPU time lies in: its upper limit in seconds. `of` is `cpu` or
-/// `outside_cpu`.
+/// The bucket that the median of each provider function's CPU time lies in, and that of all calls: its upper limit in seconds.
+/// `of` is `cpu` or `outside_cpu`.
 fn medians(metrics: &str, of: &str) -> Result<BTreeMap<String, f64>> {
     let mut buckets: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let prefix = format!("capwasm_provider_call_{of}_seconds_bucket{{");
@@ -357,6 +357,14 @@ fn medians(metrics: &str, of: &str) -> Result<BTreeMap<String, f64>> {
         let limit = if limit == "+Inf" { f64::INFINITY } else { limit.parse()? };
         buckets.entry(function.to_owned()).or_default().push((limit, count));
     }
+    let mut all: Vec<(f64, f64)> = Vec::new();
+    for (limit, count) in buckets.values().flatten() {
+        match all.iter_mut().find(|(known, _)| known == limit) {
+            Some((_, sum)) => *sum += count,
+            None => all.push((*limit, *count)),
+        }
+    }
+    buckets.insert("all calls".to_owned(), all);
     let median = |mut counts: Vec<(f64, f64)>| {
         counts.sort_by(|a, b| a.0.total_cmp(&b.0));
         let half = counts.last().map_or(0.0, |(_, all)| all / 2.0);

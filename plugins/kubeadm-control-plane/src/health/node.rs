@@ -1,5 +1,6 @@
 //! A machine's Node: whether its pods can be believed, and whether it is labelled and tainted as kubeadm does it.
 
+use capwasm_api::json;
 use capwasm_api::names::reason;
 use capwasm_sdk::object;
 use serde_json::{Value, json};
@@ -46,7 +47,7 @@ pub fn waiting(machine: &Machine) -> Verdict {
 }
 
 fn taints(node: &Value) -> &[Value] {
-    node.pointer("/spec/taints").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    json::items(node, "/spec/taints")
 }
 
 fn labels_and_taints(machine: &Machine, node: &Value) -> Verdict {
@@ -70,7 +71,7 @@ fn labels_and_taints(machine: &Machine, node: &Value) -> Verdict {
 /// Those of the machine's configuration; kubeadm's own where it says nothing.
 fn wanted_taints(machine: &Machine) -> Vec<Value> {
     let configured = machine.config.as_ref().and_then(|config| {
-        let taints = |part: &str| config.pointer(&format!("/spec/{part}/nodeRegistration/taints"))?.as_array();
+        let taints = |part: &str| json::at(config, &format!("/spec/{part}/nodeRegistration/taints"))?.as_array();
         taints("initConfiguration").or_else(|| taints("joinConfiguration"))
     });
     configured.cloned().unwrap_or_else(|| vec![json!({"key": names::CONTROL_PLANE_NODE, "effect": "NoSchedule"})])

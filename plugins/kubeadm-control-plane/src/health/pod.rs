@@ -1,5 +1,6 @@
 //! A static pod.
 
+use capwasm_api::json;
 use capwasm_api::names::reason;
 use capwasm_sdk::object;
 use serde_json::Value;
@@ -34,7 +35,7 @@ pub fn verdict(pod: Option<&Value>) -> Verdict {
 }
 
 fn containers(pod: &Value) -> &[Value] {
-    pod.pointer("/status/containerStatuses").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    json::items(pod, "/status/containerStatuses")
 }
 
 fn reasons(pod: &Value, pointer: &str) -> Vec<String> {
@@ -43,6 +44,6 @@ fn reasons(pod: &Value, pointer: &str) -> Vec<String> {
 }
 
 fn crashed(pod: &Value) -> bool {
-    let code = |container: &Value| container.pointer("/lastState/terminated/exitCode").and_then(Value::as_i64);
+    let code = |container: &Value| json::at(container, "/lastState/terminated/exitCode").and_then(Value::as_i64);
     containers(pod).iter().any(|container| code(container).is_some_and(|code| code != 0))
 }

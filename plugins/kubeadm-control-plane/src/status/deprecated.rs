@@ -2,6 +2,7 @@
 //! not hold, and nothing but their status where they do.
 
 use capwasm_api::conditions::timestamp;
+use capwasm_api::json;
 use capwasm_api::names::condition;
 use capwasm_sdk::{Outcome, object};
 use serde_json::{Value, json};
@@ -16,13 +17,7 @@ const HOLDS: Verdict = (Some(true), "", "", String::new());
 
 /// Fills it from the conditions of this pass.
 pub fn fill(status: &mut Value, out: &Outcome, observed: &Observed) {
-    let known = observed
-        .plane
-        .object
-        .pointer("/status/deprecated/v1beta1/conditions")
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let known = json::items(&observed.plane.object, "/status/deprecated/v1beta1/conditions");
     let now = timestamp(observed.now);
     let mut list = Vec::new();
     let verdicts = all(out, observed, |name| known.iter().any(|one| object::text(one, "/type") == name));
@@ -40,7 +35,7 @@ pub fn fill(status: &mut Value, out: &Outcome, observed: &Observed) {
         // What was last seen stands for a while.
         Reach::Settling(_) => {
             let last =
-                observed.plane.object.pointer("/status/deprecated/v1beta1/readyReplicas").and_then(Value::as_u64);
+                json::at(&observed.plane.object, "/status/deprecated/v1beta1/readyReplicas").and_then(Value::as_u64);
             usize::try_from(last.unwrap_or_default()).unwrap_or_default().min(observed.machines.len())
         }
         _ => observed.machines.iter().filter(nodes).count(),
