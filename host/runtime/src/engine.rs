@@ -22,7 +22,7 @@ pub(crate) const TABLES: u32 = 16;
 
 /// Memory of a finished call that its slot keeps, cleaned, for the next one, which meets no page faults there: a sixth of what
 /// a call of the bundled providers took.
-const KEPT_MEMORY: usize = 1 << 20;
+const KEPT_MEMORY: usize = 512 << 10;
 /// The same for each table.
 const KEPT_TABLE: usize = 64 << 10;
 
