@@ -114,3 +114,48 @@ fn tick(engine: &EngineWeak, in_flight: &AtomicUsize) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use wasmtime::{Instance, Module, Store};
+
+    /// Two mebibytes, of which more is written than a slot keeps; a text at the beginning; a table.
+    const MODULE: &str = r#"(module
+        (memory 32)
+        (table (export "table") 4 funcref)
+        (elem (i32.const 1) $sum)
+        (elem declare func $spoil)
+        (data (i32.const 8) "text")
+        (func $sum (export "sum") (result i64) (local $at i32) (local $sum i64)
+            (loop $next
+                (local.set $sum (i64.add (local.get $sum) (i64.load (local.get $at))))
+                (local.set $at (i32.add (local.get $at) (i32.const 8)))
+                (br_if $next (i32.lt_u (local.get $at) (i32.const 0x200000))))
+            (local.get $sum))
+        (func $spoil (export "spoil")
+            (memory.fill (i32.const 0) (i32.const 0xff) (i32.const 0x180000))
+            (drop (memory.grow (i32.const 8)))
+            (table.set (i32.const 1) (ref.null func))
+            (table.set (i32.const 3) (ref.func $spoil))))"#;
+
+    #[test]
+    fn nothing_of_a_call_is_there_in_the_next_one_on_the_same_slot() {
+        // One call at a time: each has the slot of the one before.
+        let engine = pooled(1, 64 << 20).unwrap();
+        let module = Module::new(&engine, wat::parse_str(MODULE).unwrap()).unwrap();
+        for round in 0..3 {
+            let mut store = Store::new(&engine, ());
+            store.set_epoch_deadline(u64::MAX / 2);
+            let instance = Instance::new(&mut store, &module, &[]).unwrap();
+            let sum = instance.get_typed_func::<(), i64>(&mut store, "sum").unwrap();
+            assert_eq!(sum.call(&mut store, ()).unwrap(), i64::from(u32::from_le_bytes(*b"text")), "round {round}");
+            let table = instance.get_table(&mut store, "table").unwrap();
+            let full: Vec<bool> = (0..4).map(|at| table.get(&mut store, at).unwrap().unwrap_func().is_some()).collect();
+            assert_eq!(full, [false, true, false, false], "round {round}");
+            instance.get_typed_func::<(), ()>(&mut store, "spoil").unwrap().call(&mut store, ()).unwrap();
+            assert_ne!(sum.call(&mut store, ()).unwrap(), i64::from(u32::from_le_bytes(*b"text")), "it was spoilt");
+        }
+    }
+}
