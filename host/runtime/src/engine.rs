@@ -25,6 +25,9 @@ pub(crate) const TABLES: u32 = 16;
 const KEPT_MEMORY: usize = 512 << 10;
 /// The same for each table.
 const KEPT_TABLE: usize = 64 << 10;
+/// Slots that wait with the memory of a component for its next call; more are taken from components that have not been called
+/// for longest, so that those which were swapped out do not keep theirs for ever.
+const WARM_SLOTS: u32 = 8;
 
 const WASM_STACK: usize = 512 << 10;
 const ASYNC_STACK: usize = 2 << 20;
@@ -51,6 +54,7 @@ pub(crate) fn pooled(max_in_flight: u32, max_memory_bytes: usize) -> Result<Engi
     // Elsewhere all that is kept would have to be cleaned, not only what the call wrote (Linux 6.7).
     if PoolingAllocationConfig::is_pagemap_scan_available() {
         pool.pagemap_scan(Enabled::Auto).linear_memory_keep_resident(KEPT_MEMORY).table_keep_resident(KEPT_TABLE);
+        pool.max_unused_warm_slots(WARM_SLOTS);
     }
     let mut config = base();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
