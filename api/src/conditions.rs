@@ -20,10 +20,9 @@ pub use merge::{Polarity, Reasons};
 pub use mirror::mirror;
 pub use summary::{Part, summary};
 
+use capwasm_object::{conditions, json};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
-
-use crate::json;
+use serde_json::{Value, json};
 
 /// A condition's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,21 +122,13 @@ impl Condition {
 /// A condition of an object. Objects of the v1beta1 contract may have metav1 conditions under `status.v1beta2`; those are
 /// preferred.
 pub fn get(object: &Value, name: &str) -> Option<Condition> {
-    entries(object, name).find_map(Condition::from_value)
+    conditions::entries(object, name).find_map(Condition::from_value)
 }
 
 /// The status of a condition alone, for those that only ask whether it is true.
 pub fn status(object: &Value, name: &str) -> Option<Status> {
-    entries(object, name)
-        .next()
+    conditions::get(object, name)
         .map(|entry| Status::parse(entry.get("status").and_then(Value::as_str).unwrap_or_default()))
-}
-
-/// What is reported under a name: in v1beta2's list, then in the plain one.
-fn entries<'a>(object: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
-    ["/status/v1beta2/conditions", "/status/conditions"].into_iter().filter_map(move |list| {
-        json::items(object, list).iter().find(|entry| entry.get("type").and_then(Value::as_str) == Some(name))
-    })
 }
 
 /// Whether a condition is reported and true.
@@ -152,31 +143,13 @@ pub fn is_false(object: &Value, name: &str) -> bool {
 
 /// Sets a condition in `status.conditions`. The time of the last transition changes only with the status.
 pub fn set(object: &mut Value, condition: &Condition, now: Timestamp) {
-    let status = json::map(object, &["status"]);
-    let list = status.entry("conditions").or_insert_with(|| json!([]));
-    if !list.is_array() {
-        *list = json!([]);
-    }
-    let Some(list) = list.as_array_mut() else {
-        return;
-    };
-    let place = list.iter().position(|entry| json::text(entry, "/type") == Some(&condition.name));
-    let kept = place.and_then(|place| list.get(place)).and_then(|entry| {
-        (json::text(entry, "/status") == Some(condition.status.as_str()))
-            .then(|| entry.get("lastTransitionTime").cloned())?
-    });
-    let mut entry = Map::new();
-    entry.insert("type".into(), condition.name.clone().into());
-    entry.insert("status".into(), condition.status.as_str().into());
     // metav1 wants a reason; providers of the v1beta1 contract may have none.
     let reason = if condition.reason.is_empty() { crate::names::reason::NO_REASON_REPORTED } else { &condition.reason };
-    entry.insert("reason".into(), reason.into());
-    entry.insert("message".into(), condition.message.clone().into());
-    entry.insert("lastTransitionTime".into(), kept.unwrap_or_else(|| timestamp(now).into()));
-    match place.and_then(|place| list.get_mut(place)) {
-        Some(old) => *old = Value::Object(entry),
-        None => list.push(Value::Object(entry)),
-    }
+    let entry = json!({
+        "type": condition.name, "status": condition.status.as_str(), "reason": reason, "message": condition.message,
+    });
+    let list = json::map(object, &["status"]).entry("conditions").or_insert(Value::Null);
+    conditions::put(json::list(list), entry, &timestamp(now));
 }
 
 /// Takes a condition away.

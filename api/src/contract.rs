@@ -1,13 +1,16 @@
 //! What core reads from provider objects, by the contract that their CRD declares.
 //!
 //! Provider objects stay untyped: their kinds are not known here. Only the paths of the contract are read; everything else is
-//! the provider's own. A flag of the v1beta1 contract may be `status.ready` where v1beta2 has `status.initialization.*`.
+//! the provider's own. Each role has a type for what it reports ([`Report`]). A flag of the v1beta1 contract may be `status.ready` where v1beta2 has `status.initialization.*`.
 
 pub mod bootstrap;
 pub mod control_plane;
 pub mod infrastructure;
 mod version;
 
+pub use bootstrap::BootstrapConfig;
+pub use control_plane::ControlPlane;
+pub use infrastructure::{InfrastructureCluster, InfrastructureMachine, InfrastructurePool};
 pub use version::compare_versions;
 
 use serde_json::Value;
@@ -41,11 +44,28 @@ impl Contract {
     }
 }
 
+/// What an object of one role reports to core, read once by the contract that its kind keeps.
+pub trait Report: Sized {
+    /// Reads all of it.
+    fn read(object: &Value, contract: Contract) -> Self;
+}
+
+/// Templates report nothing.
+impl Report for () {
+    fn read(_: &Value, _: Contract) {}
+}
+
+/// A role whose objects say by one flag that they are there.
+pub trait Milestone: Report {
+    /// Path of the flag, for messages: `status.initialization.provisioned`.
+    fn flag(contract: Contract) -> &'static str;
+}
+
 /// The contract and the API version in which to speak to objects of a CRD: of the newest contract that its labels declare,
 /// the highest version. `None` when no label does.
 pub fn resolve(crd: &Value) -> Option<(Contract, String)> {
     Contract::NEWEST_FIRST.into_iter().find_map(|contract| {
-        let versions = crate::json::label(crd, &contract.label())?;
+        let versions = capwasm_object::meta::label(crd, &contract.label())?;
         let highest =
             versions.split('_').filter(|version| !version.is_empty()).max_by(|a, b| compare_versions(a, b))?;
         Some((contract, highest.to_owned()))
@@ -55,7 +75,7 @@ pub fn resolve(crd: &Value) -> Option<(Contract, String)> {
 /// The contract that one API version of a CRD keeps; the newest when several do.
 pub fn of_version(crd: &Value, version: &str) -> Option<Contract> {
     Contract::NEWEST_FIRST.into_iter().find(|contract| {
-        crate::json::label(crd, &contract.label())
+        capwasm_object::meta::label(crd, &contract.label())
             .is_some_and(|versions| versions.split('_').any(|known| known == version))
     })
 }

@@ -14,7 +14,6 @@
 
 mod cluster;
 mod cluster_class;
-mod duration;
 mod health_check;
 pub mod kubeadm;
 mod machine;
@@ -28,9 +27,8 @@ mod rule;
 pub use reference::{Resolver, known_api_version};
 pub use rule::Rule;
 
+use capwasm_object::{json, meta};
 use serde_json::Value;
-
-use crate::json;
 
 /// On objects in an older version: JSON of the hub object (without metadata).
 pub const DATA_ANNOTATION: &str = "cluster.x-k8s.io/conversion-data";
@@ -38,6 +36,12 @@ pub const DATA_ANNOTATION: &str = "cluster.x-k8s.io/conversion-data";
 pub const OLD_DATA_ANNOTATION: &str = "capwasm.dev/v1beta1-data";
 /// The version that every other converts to and from.
 pub const HUB: &str = "v1beta2";
+
+/// Rules of `status.conditions` in both contract versions; counters and failures are each kind's own.
+pub const CONDITIONS: [Rule; 2] = [
+    Rule::Move("status.conditions", "status.deprecated.v1beta1.conditions"),
+    Rule::Move("status.v1beta2.conditions", "status.conditions"),
+];
 
 /// Why an object cannot be said in another version.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -122,7 +126,7 @@ pub fn convert(
     resolver: Resolver<'_>,
 ) -> Result<Value, ConversionError> {
     let from = json::text(&object, "/apiVersion").unwrap_or_default().to_owned();
-    let (group, name) = (json::group(&object).to_owned(), json::kind(&object).to_owned());
+    let (group, name) = (meta::group(&object).to_owned(), meta::kind(&object).to_owned());
     let Some(kind) = kinds.iter().copied().flatten().find(|kind| kind.group == group && kind.kind == name) else {
         return Err(ConversionError::UnknownKind { group, kind: name });
     };

@@ -29,7 +29,8 @@ pub fn core_crds() -> Vec<Value> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-    use crate::{contract, json};
+    use crate::contract;
+    use capwasm_object::{json, meta};
 
     #[test]
     fn every_definition_parses_and_is_named_as_the_contract_computes() {
@@ -37,7 +38,7 @@ mod tests {
         assert_eq!(all.len(), CRDS.len());
         for crd in &all {
             let text = |pointer| json::text(crd, pointer).unwrap();
-            assert_eq!(json::name(crd), contract::crd_name(text("/spec/group"), text("/spec/names/kind")));
+            assert_eq!(meta::name(crd), contract::crd_name(text("/spec/group"), text("/spec/names/kind")));
             assert_eq!(text("/spec/versions/0/name"), "v1beta2");
             assert!(json::text(crd, "/spec/versions/0/schema/openAPIV3Schema/description").is_some());
         }
@@ -65,7 +66,7 @@ mod tests {
                 let converted = crate::conversion::convert_core(object, &format!("{group}/v1beta2")).unwrap();
                 assert_eq!(json::text(&converted, "/apiVersion"), Some(format!("{group}/v1beta2").as_str()));
             }
-            assert_eq!(json::label(crd, "cluster.x-k8s.io/v1beta2"), Some("v1beta2"), "{kind}");
+            assert_eq!(meta::label(crd, "cluster.x-k8s.io/v1beta2"), Some("v1beta2"), "{kind}");
         }
     }
 }

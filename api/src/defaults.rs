@@ -3,11 +3,10 @@
 //! Run at admission where the API server is embedded; elsewhere core decides on the defaulted copy and persists it with its
 //! next write. Applying it twice changes nothing.
 
+use capwasm_object::{json, meta, selector};
 use serde_json::{Value, json};
 
-use crate::json;
 use crate::names::{CORE_GROUP, annotations, label_value, labels};
-use crate::selector;
 
 /// Seconds for which the deletion of a Node object is tried.
 const NODE_DELETION_TIMEOUT: i64 = 10;
@@ -16,14 +15,14 @@ const NODE_STARTUP_TIMEOUT: i64 = 600;
 
 /// Defaults an object of a core kind; others stay as they are. `old` is the stored object on updates.
 pub fn default(object: &mut Value, old: Option<&Value>) {
-    if json::group(object) != CORE_GROUP {
+    if meta::group(object) != CORE_GROUP {
         return;
     }
     // Filling in would hide the mistake; the schema refuses it.
     if MAPS.iter().any(|pointer| object.pointer(pointer).is_some_and(|value| !value.is_object() && !value.is_null())) {
         return;
     }
-    match json::kind(object) {
+    match meta::kind(object) {
         "Cluster" => prefix_version(object, &["spec", "topology", "version"]),
         "Machine" => machine(object),
         "MachineSet" => machine_set(object, old),
@@ -122,8 +121,8 @@ fn label_cluster(object: &mut Value, path: &[&str]) {
 /// An empty selector selects by the object's own name, and its template gets that label.
 fn select_own(object: &mut Value, key: &str) {
     let empty = object.pointer("/spec/selector").is_none_or(selector::is_empty);
-    if empty && !json::name(object).is_empty() {
-        let name = label_value(json::name(object));
+    if empty && !meta::name(object).is_empty() {
+        let name = label_value(meta::name(object));
         json::map(object, &["spec", "selector", "matchLabels"]).insert(key.to_owned(), name.clone().into());
         json::map(object, &["spec", "template", "metadata", "labels"]).insert(key.to_owned(), name.into());
     }
@@ -143,7 +142,7 @@ fn replicas(object: &mut Value, old: Option<&Value>) {
     if object.pointer("/spec/replicas").is_some_and(|replicas| !replicas.is_null()) {
         return;
     }
-    let limit = |key| json::annotation(object, key).and_then(|text| text.parse::<i64>().ok());
+    let limit = |key| meta::annotation(object, key).and_then(|text| text.parse::<i64>().ok());
     let replicas = match (limit(annotations::AUTOSCALER_MIN), limit(annotations::AUTOSCALER_MAX)) {
         (Some(min), Some(max)) if min <= max => {
             old.and_then(|old| json::number(old, "/spec/replicas")).unwrap_or(min).clamp(min, max)

@@ -3,9 +3,9 @@
 //! Pure, and computed when an object is read in v1beta1 (see [`crate::conversion`]), so that no one has to write and store
 //! it. Every function looks at the v1beta2 object alone and leaves out what that does not tell.
 
+use capwasm_object::json;
 use serde_json::{Map, Value, json};
 
-use crate::json;
 use crate::names::{condition, reason};
 
 /// Limit of a v1beta1 condition's message.

@@ -8,7 +8,7 @@ pub mod finalizers;
 pub mod labels;
 pub mod reason;
 
-pub use derive::{child_name, label_value, next_slot, suffix};
+pub use derive::{child_name, fingerprint, label_value, next_slot, suffix};
 
 /// Group of the core kinds.
 pub const CORE_GROUP: &str = "cluster.x-k8s.io";

@@ -1,12 +1,9 @@
 //! What upstream's validating webhooks check and neither schema nor CEL can: consistency and immutability of the core kinds.
 
-use std::collections::BTreeMap;
-
+use capwasm_object::{json, meta, selector};
 use serde_json::Value;
 
-use crate::json;
 use crate::names::CORE_GROUP;
-use crate::selector;
 
 /// A rule that an object breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,10 +22,10 @@ fn violation(field: &'static str, message: impl Into<String>) -> Violation {
 /// All rules that an object of a core kind breaks, after defaulting. `old` is the stored object on updates.
 pub fn validate(object: &Value, old: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
-    if json::group(object) != CORE_GROUP {
+    if meta::group(object) != CORE_GROUP {
         return found;
     }
-    let kind = json::kind(object);
+    let kind = meta::kind(object);
     if kind != "Cluster"
         && kind != "ClusterClass"
         && kind != "MachineDrainRule"
@@ -93,14 +90,7 @@ fn bootstrap(object: &Value, spec: &str, field: &'static str, found: &mut Vec<Vi
 
 fn set(object: &Value, found: &mut Vec<Violation>) {
     let selector = object.pointer("/spec/selector").unwrap_or(&Value::Null);
-    let labels: BTreeMap<String, String> = object
-        .pointer("/spec/template/metadata/labels")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-        .collect();
-    if !selector::matches(selector, &labels) {
+    if !selector::selects(selector, object.pointer("/spec/template/metadata/labels")) {
         found.push(violation("spec.template.metadata.labels", "must match spec.selector"));
     }
     if json::text(object, "/spec/machineNaming/template").is_some_and(|template| !has_random(template)) {

@@ -3,7 +3,7 @@
 //! Input: a descriptor as JSON text, or choices that change a good one.
 
 use arbitrary::{Result, Unstructured};
-use capwasm_api::descriptor::{Descriptor, Role};
+use capwasm_contract::descriptor::{Descriptor, Role};
 use capwasm_runtime::fuzzing::descriptor;
 use capwasm_runtime::{Grants, LoadError};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //! there in its order.
 
 use arbitrary::{Result, Unstructured};
-use capwasm_api::descriptor::KindPattern;
+use capwasm_contract::descriptor::KindPattern;
 use capwasm_runtime::fuzzing::{Call, collect};
 use capwasm_runtime::{Grants, ObjectRef, Operation, Outcome, Place};
 use serde_json::Value;

@@ -2,11 +2,13 @@
 //! and nothing is written elsewhere that the outcome did not hold.
 
 use arbitrary::{Result, Unstructured};
-use capwasm_api::descriptor::{ExclusiveBy, KindDescriptor, KindPattern, Role};
-use capwasm_providers::fuzzing::{Contract, WriteBack, answered, failed, paused, waiting};
+use capwasm_api::contract::Contract;
+use capwasm_contract::descriptor::{ExclusiveBy, KindDescriptor, KindPattern, Role};
+use capwasm_providers::fuzzing::{Belongings, Ending, ServedKind, Subject, Waiting, plan};
 use capwasm_reconcile::{Action, ClusterId, Plan};
 use capwasm_runtime::{
-    Address, Answer, BootstrapData, ControlPlane, Endpoint, FailureDomain, Fault, Grants, Outcome, Problem, fuzzing,
+    Address, Answer, BootstrapData, ClusterAnswer, ControlPlaneAnswer, Endpoint, FailureDomain, Fault, Grants,
+    MachineAnswer, Outcome, PoolAnswer, Problem, fuzzing,
 };
 use serde_json::{Value, json};
 
@@ -95,15 +97,19 @@ impl Case {
     }
 
     fn check(&self) {
-        let at = WriteBack {
+        let belongings = Belongings {
+            pool: self.of_pool.then(|| std::sync::Arc::new(json!({}))),
+            cluster_id: self.cluster.clone(),
+            ..Belongings::default()
+        };
+        let subject = Subject {
+            kind: &ServedKind::new(self.kind.clone(), self.contract).unwrap(),
             object: &self.object,
-            kind: &self.kind,
-            contract: self.contract,
-            cluster: self.cluster.as_ref(),
-            of_pool: self.of_pool,
+            belongings: &belongings,
             now: jiff::Timestamp::from_second(1_900_000_000).unwrap(),
         };
-        let plan = answered(&at, &self.answer, &self.outcome);
+        let plan_of = |ending| plan(&subject, ending);
+        let plan = plan_of(Ending::Replied(&self.answer, &self.outcome));
         for desired in plan.desired.iter().chain(&plan.fallback) {
             self.changes_its_own(desired);
             self.keeps_what_latched(desired);
@@ -112,7 +118,10 @@ impl Case {
         self.writes_what_was_collected(&plan);
         let gone = matches!(self.answer, Ok(Answer::Gone(true)));
         assert!(plan.release.is_empty() || gone, "{}: finalizers are released, and not all is gone", self.told());
-        for other in [failed(&at, "Reason", "message"), waiting(&at, "Reason", "message"), paused(&at)] {
+        let (reason, message) = ("Reason", "message");
+        let called_for_nothing =
+            [Ending::Failed { reason, message }, Ending::Waiting(Waiting { reason, message }), Ending::Paused];
+        for other in called_for_nothing.map(plan_of) {
             let desired = other.desired.unwrap();
             assert!(other.operations.is_empty() && other.release.is_empty(), "{}", self.told());
             self.keeps_what_latched(&desired);
@@ -172,7 +181,8 @@ impl Case {
 
     /// An endpoint is one thing: a host is never announced with a port of another.
     fn announces(&self, plan: &Plan) {
-        let (Some(desired), Ok(Answer::Cluster { endpoint: Some(endpoint), .. })) = (&plan.desired, &self.answer)
+        let (Some(desired), Ok(Answer::Cluster(ClusterAnswer { endpoint: Some(endpoint), .. }))) =
+            (&plan.desired, &self.answer)
         else {
             return;
         };
@@ -349,7 +359,7 @@ fn answer(u: &mut Unstructured<'_>, role: Role) -> Result<std::result::Result<An
     };
     let some_text = |u: &mut Unstructured<'_>| Ok(if u.arbitrary()? { Some(text(u, &["", "x:///2"])?) } else { None });
     Ok(Ok(match role {
-        Role::InfrastructureCluster => Answer::Cluster {
+        Role::InfrastructureCluster => Answer::Cluster(ClusterAnswer {
             provisioned: u.arbitrary()?,
             endpoint: endpoint(u)?,
             failure_domains: list(u, 2, |u| {
@@ -359,24 +369,24 @@ fn answer(u: &mut Unstructured<'_>, role: Role) -> Result<std::result::Result<An
                     attributes: vec![("k".into(), "v".into())],
                 })
             })?,
-        },
-        Role::InfrastructureMachine => Answer::Machine {
+        }),
+        Role::InfrastructureMachine => Answer::Machine(MachineAnswer {
             provisioned: u.arbitrary()?,
             provider_id: some_text(u)?,
             addresses: list(u, 2, |u| Ok(Address { kind: "Hostname".into(), value: text(u, &["n"])? }))?,
             failure_domain: some_text(u)?,
-        },
-        Role::InfrastructureMachinePool => Answer::Pool {
+        }),
+        Role::InfrastructureMachinePool => Answer::Pool(PoolAnswer {
             provisioned: u.arbitrary()?,
             provider_ids: list(u, 2, |u| text(u, &["x:///1"]))?,
             replicas: u.arbitrary()?,
-        },
+        }),
         Role::Bootstrap => Answer::Bootstrap(if u.arbitrary()? {
-            Some(BootstrapData { format: text(u, &["cloud-config"])?, value: u.arbitrary()? })
+            Some(BootstrapData { format: text(u, &["cloud-config"])?.into(), value: u.arbitrary()? })
         } else {
             None
         }),
-        Role::ControlPlane => Answer::ControlPlane(ControlPlane {
+        Role::ControlPlane => Answer::ControlPlane(ControlPlaneAnswer {
             initialized: u.arbitrary()?,
             endpoint: endpoint(u)?,
             version: some_text(u)?,

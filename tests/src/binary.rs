@@ -85,7 +85,14 @@ fn build(profile: &Path, target: &Path) {
     let lock = File::create(target.join(".binaries.lock")).expect("the target folder is writable");
     lock.lock().expect("the lock file can be locked");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(guests::root()).args(["build", "--package", "capwasm", "--package", "capwasm-sim", "--bins"]);
+    cargo.current_dir(guests::root()).args([
+        "build",
+        "--package",
+        "capwasm",
+        "--package",
+        "capwasm-sim-node",
+        "--bins",
+    ]);
     cargo.arg("--target-dir").arg(target);
     if profile.ends_with("release") {
         cargo.arg("--release");

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use capwasm_sim::docker::Docker;
+use capwasm_sim_service::docker::Docker;
 use http::Method;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;

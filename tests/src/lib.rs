@@ -15,7 +15,6 @@ pub mod api_server;
 pub mod binary;
 pub mod engine;
 pub mod folder;
-pub mod guests;
 pub mod history;
 pub mod management;
 pub mod objects;
@@ -23,5 +22,7 @@ pub mod openstack;
 pub mod real;
 pub mod registry;
 pub mod sample;
-pub mod skip;
+pub mod seed;
 pub mod wait;
+
+pub use capwasm_test_support::{guests, skip};

@@ -117,6 +117,11 @@ impl Management {
         }
     }
 
+    /// Ends the process with SIGTERM; whether it ended with success.
+    pub fn stop(&self) -> bool {
+        self.process().take().is_some_and(Process::stop)
+    }
+
     /// Starts the process on its folder again.
     pub fn restart(&self) {
         self.kill();

@@ -1,4 +1,4 @@
-//! OpenStack as a test sees it: the real services of `tests/openstack`, or the fake of `capwasm_sim::openstack`, through the same
+//! OpenStack as a test sees it: the real services of `tests/openstack`, or the fake of `capwasm_sim_openstack::openstack`, through the same
 //! client, with a project of the test's own.
 //!
 //! ```text
@@ -35,8 +35,7 @@ pub fn clouds_yaml() -> PathBuf {
 
 /// An admin of the real services; otherwise `test` is told to be skipped.
 pub fn real(test: &str) -> Option<Access> {
-    if std::env::var_os("CAPWASM_SKIP_OPENSTACK").is_some() {
-        skip::skip(test, "the real OpenStack services are left out or could not be started (CAPWASM_SKIP_OPENSTACK)");
+    if !skip::part("openstack", test) {
         return None;
     }
     let file = clouds_yaml();

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use capwasm_sim::docker::Docker;
+use capwasm_sim_service::docker::Docker;
 use http::Method;
 
 use crate::{guests, skip};
@@ -37,14 +37,13 @@ const APPLETS: [&str; 19] = [
 
 /// The folder of the built programs of a version (`v1.36`); otherwise `test` is told to be skipped.
 pub fn kubeadm(version: &str, test: &str) -> Option<PathBuf> {
-    if std::env::var_os("CAPWASM_SKIP_KUBEADM").is_some() {
-        skip::skip(test, "the real kubeadm is left out or could not be built (CAPWASM_SKIP_KUBEADM)");
+    if !skip::part("kubeadm", test) {
         return None;
     }
     let folder = std::env::var_os("CAPWASM_KUBEADM").map(PathBuf::from);
     let program = folder.unwrap_or_else(|| crate::binary::target().join("kubeadm")).join(version).join("kubeadm");
     if !program.is_file() {
-        skip::skip(test, &format!("{} is not there: run `cargo xtask setup`", program.display()));
+        skip::skip(test, &format!("{} is not there: run `cargo xtask setup --kubeadm`", program.display()));
         return None;
     }
     Some(program)

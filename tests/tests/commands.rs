@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use capwasm_sim_service::docker::Docker;
 use capwasm_tests::binary::{self, output, run};
 use capwasm_tests::folder::Folder;
 use capwasm_tests::guests;
@@ -162,6 +163,24 @@ async fn describe_and_list_show_what_runs() {
         let said = String::from_utf8_lossy(&failed.stderr);
         assert!(failed.status.code() == Some(1) && said.contains(complaint), "{said}");
     }
+}
+
+#[tokio::test]
+async fn a_host_that_ends_in_order_ends_its_simulated_engine_unless_that_has_containers() {
+    let management = Management::start();
+    let engine = management.engine();
+    let docker = Docker::unix(management.data_dir().join("sim.sock"));
+    let image = "/v1.41/images/create?fromImage=kindest/node&tag=v1.34.0";
+    docker.json(http::Method::POST, image, &Value::Null).await.unwrap();
+    let container = json!({"Image": "kindest/node:v1.34.0"});
+    docker.json(http::Method::POST, "/v1.41/containers/create?name=left", &container).await.unwrap();
+    assert!(management.stop());
+    assert!(engine.runs(), "somebody may want its containers");
+    management.restart();
+    engine.remove("left").await;
+    assert!(management.stop());
+    assert!(!engine.answers().await);
+    wait::until("its process ends", async || if engine.runs() { Err(String::new()) } else { Ok(()) }).await;
 }
 
 #[test]

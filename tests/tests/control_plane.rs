@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use capwasm_sim::faults::{Client as Faults, Fault, NodeFault};
+use capwasm_sim_service::faults::{Client as Faults, Fault, NodeFault};
 use capwasm_tests::history::{History, control_planes};
 use capwasm_tests::management::{Management, client_of};
 use capwasm_tests::objects::{CONTROL_PLANE_LABEL, Objects, condition, is, is_control_plane, name_of, text};

@@ -9,6 +9,7 @@ use capwasm_tests::engine::Engine;
 use capwasm_tests::management::{Management, client_of};
 use capwasm_tests::objects::{Objects, flag, name_of, text};
 use capwasm_tests::sample::{Sample, is_provisioned};
+use capwasm_tests::seed::seed;
 use capwasm_tests::wait;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
@@ -162,10 +163,7 @@ async fn c10_the_host_is_killed_at_every_step_of_a_clusters_life() {
 
 #[tokio::test]
 async fn c10_the_host_is_killed_at_random_moments() {
-    let seed =
-        std::env::var("CAPWASM_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(rand::random::<u64>);
-    eprintln!("CAPWASM_TEST_SEED={seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = StdRng::seed_from_u64(seed());
     let management = Management::start();
     let (objects, engine) = (management.objects("random").await, management.engine());
     let sample = Sample::new("random", 1, 2);

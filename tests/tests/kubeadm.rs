@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use capwasm_etcd::{Client as Etcd, Credentials};
-use capwasm_sim::docker::Docker;
+use capwasm_sim_service::docker::Docker;
 use capwasm_tests::engine::Engine;
 use capwasm_tests::folder::Folder;
 use capwasm_tests::history::{History, control_planes};

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use capwasm_sim::openstack::{OpenStack, Options};
+use capwasm_sim_openstack::{OpenStack, Options};
 use capwasm_tests::openstack::{self, Access, Project, contract};
 
 #[tokio::test]

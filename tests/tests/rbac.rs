@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::process::{Command, Stdio};
 
-use capwasm_sim::openstack::{Nodes, OpenStack, Options};
+use capwasm_sim_openstack::{Nodes, OpenStack, Options};
 use capwasm_tests::api_server::{ADMIN, ApiServer, HOST};
 use capwasm_tests::folder::Folder;
 use capwasm_tests::management::{Process, free_address, give_compiled, keep_compiled};

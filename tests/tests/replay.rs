@@ -603,7 +603,7 @@ fn hostile_components_neither_hang_nor_exhaust_who_looks_at_them() {
         let seen = run(&["provider", "inspect", path(&component)]);
         // One that only misbehaves when it is called is a provider all the same.
         assert!(matches!(seen.status.code(), Some(0 | 1)), "{}: {}", file.display(), said(&seen));
-        assert!(!said(&seen).contains('\x1b'));
+        assert!(!said(&seen).contains('\x1b'), "{}: {:?}", file.display(), said(&seen));
         if seen.status.code() == Some(1) {
             refused.push(file.file_stem().unwrap().to_str().unwrap().to_owned());
         }

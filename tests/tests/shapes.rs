@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capwasm_sim::faults::{Client as Faults, Fault, NodeFault};
+use capwasm_sim_service::faults::{Client as Faults, Fault, NodeFault};
 use capwasm_tests::history::History;
 use capwasm_tests::management::{Management, client_of};
 use capwasm_tests::objects::{Objects, condition, flag, is, name_of, owner, text};

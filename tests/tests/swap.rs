@@ -290,7 +290,7 @@ async fn artifacts_that_must_not_serve_leave_the_old_one_serving_and_say_why() {
     let cases = [
         ("broken", half, "LoadFailed", "not valid"),
         ("no component", b"#!/bin/sh".to_vec(), "LoadFailed", "no WebAssembly component"),
-        ("hostile", hostile("endless-loop"), "LoadFailed", "CPU time"),
+        ("hostile", hostile("endless-loop"), "LoadFailed", "TimeMs)"),
         ("of another world", hostile("unknown-import"), "LoadFailed", "evil:host/exec"),
         ("over-asking", world.variant("wants"), "MissingGrants", "pki: true"),
         ("narrowing", world.variant("narrow"), "CRDNarrowed", "status.seen is gone"),

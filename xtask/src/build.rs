@@ -30,15 +30,34 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// `target/release/{capwasm,capwasm-node}` and `target/plugins/*.wasm`.
+/// `target/release/{capwasm,capwasm-node}` and `target/plugins/*.wasm`; what is compiled of the latter is in `capwasm`.
 pub fn everything() -> Result<()> {
     plugins()?;
-    shell::run(cargo().args(["build", "--release", "--package", "capwasm", "--package", "capwasm-sim", "--bins"]))?;
+    shell::run(cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "capwasm",
+        "--package",
+        "capwasm-sim-node",
+        "--bins",
+    ]))?;
+    precompile()?;
     for name in ["capwasm", "capwasm-node"] {
         let file = target().join("release").join(name);
         eprintln!("{}  {}", file.display(), size(&file)?);
     }
     Ok(())
+}
+
+/// Puts the native code of the providers into the program, so that a host on a new folder compiles nothing. Not into files beside
+/// the components: native code is trusted as the program itself is, and only from inside of it.
+fn precompile() -> Result<()> {
+    let program = target().join("release/capwasm");
+    let part = target().join("release/.capwasm.part");
+    let components = PLUGINS.map(|name| target().join("plugins").join(format!("{name}.wasm")));
+    shell::run(Command::new(&program).arg("precompile").arg("--to").arg(&part).args(components))?;
+    std::fs::rename(&part, &program).with_context(|| format!("unable to write {}", program.display()))
 }
 
 /// The providers as components. They are built in a folder of their own: another profile and another target than the

@@ -6,6 +6,7 @@ mod bench;
 mod build;
 mod docker;
 mod fuzz;
+mod kinds;
 mod kubeadm;
 mod openstack;
 mod setup;
@@ -40,6 +41,8 @@ enum Command {
     Bench(bench::Options),
     /// Look for inputs that break a rule of the host: loader, outcome mapping, grants, CRDs, files from elsewhere.
     Fuzz(fuzz::Options),
+    /// Make the API server's table of built-in kinds from what Kubernetes publishes; needs Go.
+    Kinds(kinds::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -57,5 +60,6 @@ fn main() -> anyhow::Result<()> {
         Command::Test(options) => test::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Kinds(options) => kinds::run(&options),
     }
 }

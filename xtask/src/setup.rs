@@ -1,4 +1,4 @@
-//! What a machine needs: the WebAssembly target always; a Docker engine and kubectl for the tests that use them.
+//! What a machine needs: the WebAssembly target always; programs that tests run; for parts of the second tier a Docker engine and Go's builds.
 
 use crate::{docker, kubeadm, openstack, shell};
 use anyhow::{Result, bail};
@@ -11,9 +11,12 @@ pub struct Options {
     /// Only say what is missing.
     #[arg(long)]
     pub no_install: bool,
-    /// Do not build the real kubeadm, which takes some minutes the first time.
+    /// Install and start a Docker engine, too.
     #[arg(long)]
-    pub skip_kubeadm: bool,
+    pub docker: bool,
+    /// Build the real kubeadm and control planes, too: some fifteen minutes, once.
+    #[arg(long)]
+    pub kubeadm: bool,
 }
 
 /// What this machine offers to the tests.
@@ -34,7 +37,7 @@ pub fn run(options: &Options) -> Result<Machine> {
     if !kubectl() && may_install {
         install_kubectl();
     }
-    if !docker::answers() && may_install {
+    if options.docker && !docker::answers() && may_install {
         docker::install_and_start();
     }
     let programs = [("etcd", "etcd-server"), ("busybox", "busybox-static"), ("docker-registry", "docker-registry")];
@@ -43,19 +46,17 @@ pub fn run(options: &Options) -> Result<Machine> {
     if !missing.is_empty() && may_install {
         install(&missing);
     }
-    let machine =
-        Machine { docker: docker::answers(), kubectl: kubectl(), kubeadm: !options.skip_kubeadm && kubeadm::build() };
+    let machine = Machine {
+        docker: options.docker && docker::answers(),
+        kubectl: kubectl(),
+        kubeadm: options.kubeadm && kubeadm::build(),
+    };
     for (there, what, package) in [
-        (machine.docker, "a Docker engine", "docker.io and iptables, then `dockerd`"),
+        (machine.docker || !options.docker, "a Docker engine", "docker.io and iptables, then `dockerd`"),
         (
-            machine.kubeadm || options.skip_kubeadm,
+            machine.kubeadm || !options.kubeadm,
             "the real kubeadm, which judges generated configuration",
             "Go 1.26 or newer, with access to a Go module proxy",
-        ),
-        (
-            openstack::python(),
-            "Python 3.11 or newer with venv, for real OpenStack services",
-            "Debian's python3 and python3-venv",
         ),
         (shell::on_path("etcd"), "etcd", "Debian's etcd-server"),
         (shell::on_path("busybox"), "busybox, statically linked", "Debian's busybox-static"),
@@ -74,7 +75,13 @@ pub fn has_python(no_install: bool) -> bool {
     if !openstack::python() && !no_install && is_root() && shell::on_path("apt-get") {
         install(&openstack::PACKAGES);
     }
-    openstack::python()
+    let there = openstack::python();
+    if !there {
+        eprintln!(
+            "MISSING: Python 3.11 or newer with venv, for real OpenStack services. Install Debian's python3 and python3-venv."
+        );
+    }
+    there
 }
 
 /// `rustup target add wasm32-wasip2`, when it is not there.

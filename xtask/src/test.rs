@@ -1,124 +1,123 @@
-//! `cargo xtask test`: all tests, their counts, and loudly what did not run.
+//! `cargo xtask test`: tests in two tiers, their counts, and loudly what did not run.
+//!
+//! The first tier is what every change must pass. The second has the parts of [`Part`]: foreign builds, real clouds, whole fault
+//! matrices. A test of a part asks for it by name (`capwasm_tests::skip`) and is told, not counted, where the part is left out.
 
-use crate::{build, kubeadm, openstack, setup, shell};
-use anyhow::{Context, Result, bail};
+mod binaries;
+mod part;
+mod report;
+mod run;
+
+use crate::{build, kubeadm, openstack, setup};
+use anyhow::{Result, bail};
 use clap::Args;
-use std::io::{BufRead, BufReader, Write};
-use std::process::Stdio;
+use part::Part;
+use report::Told;
+use std::process::Command;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Options of `cargo xtask test`.
 #[derive(Args)]
 pub struct Options {
+    /// Both tiers: all parts, too. What a part needs is installed, built and started first; that takes up to an hour, once.
+    #[arg(long)]
+    all: bool,
+    /// Only the test binaries of a part of the second tier. May be given again.
+    #[arg(long, value_enum, conflicts_with = "all")]
+    only: Vec<Part>,
+    /// Leave a part out. May be given again.
+    #[arg(long, value_enum)]
+    skip: Vec<Part>,
     /// Install nothing, start nothing.
     #[arg(long)]
     no_install: bool,
-    /// Leave a part out: `docker`, `kubectl`, `kubeadm` or `openstack`. May be given again.
-    #[arg(long, value_parser = ["docker", "kubectl", "kubeadm", "openstack"])]
-    skip: Vec<String>,
+    /// How many test binaries run beside each other: most of them wait most of the time.
+    #[arg(long, default_value_t = 2 * std::thread::available_parallelism().map_or(1, usize::from))]
+    jobs: usize,
+    /// Repeats the random moments and samples of a run; a run prints its own.
+    #[arg(long, default_value_t = seed())]
+    seed: u64,
     /// Run only tests whose name contains this.
     filter: Option<String>,
 }
 
+impl Options {
+    /// The parts that run, as far as the machine has what they need.
+    fn parts(&self) -> Vec<Part> {
+        let wanted = |part: &Part| (self.all || self.only.contains(part)) && !self.skip.contains(part);
+        Part::ALL.into_iter().filter(wanted).collect()
+    }
+}
+
 /// Runs the tests; an error when one fails.
 pub fn run(options: &Options) -> Result<()> {
-    let skipped = |part: &str| options.skip.iter().any(|skip| skip == part);
+    let started = Instant::now();
+    let mut parts = options.parts();
     // Real services of OpenStack start while everything is built.
-    let mut services = (!skipped("openstack") && setup::has_python(options.no_install))
+    let mut services = (parts.contains(&Part::Openstack) && setup::has_python(options.no_install))
         .then(|| openstack::Services::start(!options.no_install));
-    let machine = setup::run(&setup::Options { no_install: options.no_install, skip_kubeadm: skipped("kubeadm") })?;
+    let wanted = setup::Options {
+        no_install: options.no_install,
+        docker: parts.contains(&Part::Docker),
+        kubeadm: parts.contains(&Part::Kubeadm),
+    };
+    let machine = setup::run(&wanted)?;
+    parts.retain(|part| match part {
+        Part::Docker => machine.docker,
+        Part::Kubeadm => machine.kubeadm,
+        _ => true,
+    });
     build::plugins()?;
-    // Binaries and tests in one selection: another would have other features of what they share, and compile it twice.
-    shell::run(build::cargo().args(["build", "--workspace", "--bins", "--tests"]))?;
+    let mut binaries = binaries::build()?;
+    if !options.only.is_empty() {
+        binaries.retain(|binary| options.only.iter().any(|part| part.binaries().contains(&&*binary.name)));
+    }
+    eprintln!("{} test binaries after {}", binaries.len(), run::clock(started.elapsed()));
 
-    // Tests that cannot run write a line here: libtest would swallow it.
     let skips = build::target().join("skipped-tests.txt");
-    std::fs::write(&skips, "").with_context(|| format!("unable to write {}", skips.display()))?;
-    let mut command = build::cargo();
-    command.args(["test", "--workspace", "--no-fail-fast"]);
-    command.env("CAPWASM_SKIPS", &skips).env("CAPWASM_PREBUILT", "1");
-    command.env("CAPWASM_KUBEADM", kubeadm::folder());
-    for (part, there) in [("docker", machine.docker), ("kubectl", machine.kubectl), ("kubeadm", machine.kubeadm)] {
-        if !there || skipped(part) {
-            command.env(format!("CAPWASM_SKIP_{}", part.to_uppercase()), "1");
-        }
+    let mut environment = vec![
+        ("CAPWASM_SKIPS", skips.clone().into_os_string()),
+        ("CAPWASM_PREBUILT", "1".into()),
+        ("CAPWASM_KUBEADM", kubeadm::folder().into()),
+        ("CAPWASM_TEST_SEED", options.seed.to_string().into()),
+    ];
+    if !machine.kubectl {
+        environment.push(("CAPWASM_SKIP_KUBECTL", "1".into()));
     }
     // They had all the time of the build to start.
     match services.as_mut().and_then(openstack::Services::wait) {
-        Some(clouds) => command.env("CAPWASM_OPENSTACK", clouds),
-        None => command.env("CAPWASM_SKIP_OPENSTACK", "1"),
-    };
-    if let Some(filter) = &options.filter {
-        command.arg(filter);
+        Some(clouds) => environment.push(("CAPWASM_OPENSTACK", clouds.into())),
+        None => parts.retain(|part| *part != Part::Openstack),
     }
-    let mut child = command.stdout(Stdio::piped()).spawn().context("unable to start cargo test")?;
-    let output = child.stdout.take().context("cargo test has no output")?;
-    let mut counts = Counts::default();
-    for line in BufReader::new(output).lines() {
-        let line = line?;
-        counts.read(&line);
-        println!("{line}");
-    }
-    let status = child.wait()?;
-    let skipped = std::fs::read_to_string(&skips).unwrap_or_default();
-    let mut skipped: Vec<_> = skipped.lines().collect();
-    skipped.sort_unstable();
-    skipped.dedup();
-    for line in &skipped {
-        println!("SKIPPED: {line}");
-    }
-    println!(
-        "{} passed, {} failed, {} skipped",
-        counts.passed.saturating_sub(skipped.len()),
-        counts.failed,
-        counts.ignored + skipped.len()
+    let names: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+    environment.push(("CAPWASM_PARTS", names.join(",").into()));
+    eprintln!(
+        "--seed {}; parts of the second tier: {}",
+        options.seed,
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     );
-    std::io::stdout().flush()?;
-    if !status.success() || counts.failed > 0 {
-        bail!("tests failed");
+
+    std::fs::write(&skips, "")?;
+    let mut results = run::all(binaries, options.jobs, &environment, options.filter.as_deref())?;
+    if options.only.is_empty() {
+        results.push(doc_tests(&environment, options.filter.as_deref())?);
     }
-    if counts.passed == 0 {
-        bail!("no test ran");
+    let told = Told::read(&std::fs::read_to_string(&skips).unwrap_or_default());
+    drop(services);
+    report::print(&results, &told, started.elapsed());
+    if let Some(problem) = told.not_in_the_tables() {
+        bail!("{problem}");
     }
-    Ok(())
+    report::verdict(&results)
 }
 
-/// What the `test result:` lines add up to.
-#[derive(Default)]
-struct Counts {
-    passed: usize,
-    failed: usize,
-    ignored: usize,
+/// Examples in the documentation: cargo's own run, as rustdoc builds and runs them.
+fn doc_tests(environment: &[(&str, std::ffi::OsString)], filter: Option<&str>) -> Result<run::Outcome> {
+    let mut command: Command = build::cargo();
+    command.args(["test", "--workspace", "--doc", "--quiet", "--no-fail-fast"]).args(filter);
+    run::one("documentation", command.envs(environment.iter().map(|(name, value)| (name, value))))
 }
 
-impl Counts {
-    fn read(&mut self, line: &str) {
-        let Some(rest) = line.strip_prefix("test result: ") else { return };
-        for part in rest.split(['.', ';']) {
-            let mut words = part.split_whitespace();
-            let (Some(Ok(number)), Some(what)) = (words.next().map(str::parse::<usize>), words.next()) else {
-                continue;
-            };
-            match what {
-                "passed" => self.passed += number,
-                "failed" => self.failed += number,
-                "ignored" => self.ignored += number,
-                _ => {}
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Counts;
-
-    #[test]
-    fn result_lines_are_added_up() {
-        let mut counts = Counts::default();
-        counts.read("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s");
-        counts
-            .read("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s");
-        counts.read("test some::name ... ok");
-        assert_eq!((counts.passed, counts.failed, counts.ignored), (15, 2, 1));
-    }
+fn seed() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos().into())
 }

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use capwasm_object::meta;
 use serde_json::Value;
 
 use super::merge::{Polarity, Priority, Reasons, priority, verdict};
 use super::{Condition, Status, get};
-use crate::{json, names::reason};
+use crate::names::reason;
 
 /// Most names in one line, and most lines.
 const MOST: usize = 3;
@@ -29,7 +30,7 @@ pub struct Aggregate<'a> {
 pub fn aggregate<'v>(objects: impl IntoIterator<Item = &'v Value>, of: Aggregate<'_>) -> Condition {
     let reported = objects.into_iter().map(|object| {
         let condition = get(object, of.source).map(Cow::Owned);
-        Reported { kind: json::kind(object), name: json::name(object), condition }
+        Reported { kind: meta::kind(object), name: meta::name(object), condition }
     });
     aggregate_reported(reported, of)
 }

@@ -1,31 +1,37 @@
 //! Bootstrap configurations.
 
+use capwasm_object::json;
 use serde_json::Value;
 
-use super::Contract;
-use crate::json;
+use super::{Contract, Milestone, Report};
 
-/// Whether the bootstrap data is there.
-pub fn data_secret_created(object: &Value, contract: Contract) -> bool {
-    json::flag(object, data_secret_created_pointer(contract)) == Some(true)
+/// What a bootstrap configuration reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BootstrapConfig {
+    /// Whether the bootstrap data is there.
+    pub created: bool,
+    /// Name of the Secret with the data, in the object's namespace.
+    pub secret_name: Option<String>,
 }
 
-/// Path of [`data_secret_created`], for messages.
-pub fn data_secret_created_path(contract: Contract) -> &'static str {
-    match contract {
-        Contract::V1Beta1 => "status.ready",
-        Contract::V1Beta2 => "status.initialization.dataSecretCreated",
+impl Report for BootstrapConfig {
+    fn read(object: &Value, contract: Contract) -> BootstrapConfig {
+        let created = match contract {
+            Contract::V1Beta1 => "/status/ready",
+            Contract::V1Beta2 => "/status/initialization/dataSecretCreated",
+        };
+        BootstrapConfig {
+            created: json::flag(object, created) == Some(true),
+            secret_name: json::text(object, "/status/dataSecretName").map(str::to_owned),
+        }
     }
 }
 
-/// Name of the Secret with the data, in the object's namespace.
-pub fn data_secret_name(object: &Value) -> Option<&str> {
-    json::text(object, "/status/dataSecretName")
-}
-
-fn data_secret_created_pointer(contract: Contract) -> &'static str {
-    match contract {
-        Contract::V1Beta1 => "/status/ready",
-        Contract::V1Beta2 => "/status/initialization/dataSecretCreated",
+impl Milestone for BootstrapConfig {
+    fn flag(contract: Contract) -> &'static str {
+        match contract {
+            Contract::V1Beta1 => "status.ready",
+            Contract::V1Beta2 => "status.initialization.dataSecretCreated",
+        }
     }
 }

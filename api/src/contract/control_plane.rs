@@ -1,13 +1,54 @@
 //! Control planes.
 
+use capwasm_object::json;
 use serde_json::Value;
 
-use super::Contract;
-use crate::json;
-use crate::kinds::VersionCount;
+use super::infrastructure::endpoint;
+use super::{Contract, Milestone, Report};
+use crate::kinds::{Endpoint, ReplicaCounts, VersionCount};
+
+/// What a control plane reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControlPlane {
+    /// Whether its first API server has been reachable.
+    pub initialized: bool,
+    /// Where the API server is reached, when host and port are there.
+    pub endpoint: Option<Endpoint>,
+    /// Whether its machines are none of ours.
+    pub externally_managed: bool,
+    /// The wanted Kubernetes version.
+    pub version: Option<String>,
+    /// The lowest version that runs.
+    pub observed_version: Option<String>,
+    /// Its replicas, and the versions that they run.
+    pub counts: ReplicaCounts,
+}
+
+impl Report for ControlPlane {
+    fn read(object: &Value, contract: Contract) -> ControlPlane {
+        let text = |pointer| json::text(object, pointer).map(str::to_owned);
+        ControlPlane {
+            initialized: initialized(object, contract),
+            endpoint: endpoint(object),
+            externally_managed: json::flag(object, "/status/externalManagedControlPlane") == Some(true),
+            version: text("/spec/version"),
+            observed_version: text("/status/version"),
+            counts: counts(object, contract),
+        }
+    }
+}
+
+impl Milestone for ControlPlane {
+    fn flag(contract: Contract) -> &'static str {
+        match contract {
+            Contract::V1Beta1 => "status.initialized",
+            Contract::V1Beta2 => "status.initialization.controlPlaneInitialized",
+        }
+    }
+}
 
 /// Whether the first API server has been reachable. The v1beta1 contract has two flags for it.
-pub fn initialized(object: &Value, contract: Contract) -> bool {
+fn initialized(object: &Value, contract: Contract) -> bool {
     match contract {
         Contract::V1Beta1 => {
             json::flag(object, "/status/initialized") == Some(true) || json::flag(object, "/status/ready") == Some(true)
@@ -16,31 +57,8 @@ pub fn initialized(object: &Value, contract: Contract) -> bool {
     }
 }
 
-/// Path of [`initialized`], for messages.
-pub fn initialized_path(contract: Contract) -> &'static str {
-    match contract {
-        Contract::V1Beta1 => "status.initialized",
-        Contract::V1Beta2 => "status.initialization.controlPlaneInitialized",
-    }
-}
-
-/// Whether its machines are none of ours.
-pub fn externally_managed(object: &Value) -> bool {
-    json::flag(object, "/status/externalManagedControlPlane") == Some(true)
-}
-
-/// The wanted Kubernetes version.
-pub fn version(object: &Value) -> Option<&str> {
-    json::text(object, "/spec/version")
-}
-
-/// The lowest version that runs.
-pub fn observed_version(object: &Value) -> Option<&str> {
-    json::text(object, "/status/version")
-}
-
 /// Versions that run, with the number of machines of each.
-pub fn versions(object: &Value) -> Vec<VersionCount> {
+fn versions(object: &Value) -> Vec<VersionCount> {
     json::items(object, "/status/versions")
         .iter()
         .filter_map(|entry| {
@@ -52,23 +70,9 @@ pub fn versions(object: &Value) -> Vec<VersionCount> {
         .collect()
 }
 
-/// Replica counters, those that the provider reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// `spec.replicas`.
-    pub desired: Option<i64>,
-    /// All.
-    pub replicas: Option<i64>,
-    /// Ready.
-    pub ready: Option<i64>,
-    /// Available.
-    pub available: Option<i64>,
-    /// Up to date.
-    pub up_to_date: Option<i64>,
-}
-
-/// The replica counters; v1beta1 counts what is updated and what is not available.
-pub fn counters(object: &Value, contract: Contract) -> Counters {
+/// The replicas of a control plane or of a group of workers, as it counts them; v1beta1 counts what is updated and what is not
+/// available.
+pub fn counts(object: &Value, contract: Contract) -> ReplicaCounts {
     let status = |name: &str| json::number(object, &format!("/status/{name}"));
     let replicas = status("replicas");
     let (available, up_to_date) = match contract {
@@ -81,12 +85,13 @@ pub fn counters(object: &Value, contract: Contract) -> Counters {
         ),
         Contract::V1Beta2 => (status("availableReplicas"), status("upToDateReplicas")),
     };
-    Counters {
-        desired: json::number(object, "/spec/replicas"),
+    ReplicaCounts {
+        desired_replicas: json::number(object, "/spec/replicas"),
         replicas,
-        ready: status("readyReplicas"),
-        available,
-        up_to_date,
+        up_to_date_replicas: up_to_date,
+        ready_replicas: status("readyReplicas"),
+        available_replicas: available,
+        versions: versions(object),
     }
 }
 
@@ -127,11 +132,11 @@ mod tests {
     #[test]
     fn counters_are_read_by_contract() {
         let object = json!({"spec": {"replicas": 3}, "status": {"replicas": 3, "readyReplicas": 2, "unavailableReplicas": 1, "updatedReplicas": 3, "availableReplicas": 1, "upToDateReplicas": 0}});
-        let old = counters(&object, Contract::V1Beta1);
-        assert_eq!((old.available, old.up_to_date), (Some(2), Some(3)));
-        let new = counters(&object, Contract::V1Beta2);
-        assert_eq!((new.available, new.up_to_date), (Some(1), Some(0)));
+        let old = counts(&object, Contract::V1Beta1);
+        assert_eq!((old.available_replicas, old.up_to_date_replicas), (Some(2), Some(3)));
+        let new = counts(&object, Contract::V1Beta2);
+        assert_eq!((new.available_replicas, new.up_to_date_replicas), (Some(1), Some(0)));
         let absurd = json!({"status": {"replicas": i64::MIN, "unavailableReplicas": 1}});
-        assert_eq!(counters(&absurd, Contract::V1Beta1).available, Some(0), "whatever a provider reports");
+        assert_eq!(counts(&absurd, Contract::V1Beta1).available_replicas, Some(0), "whatever a provider reports");
     }
 }

@@ -1,37 +1,132 @@
-//! Infrastructure clusters and machines.
+//! Infrastructure clusters, machines and machine pools.
 
+use capwasm_object::json;
 use serde_json::{Map, Value};
 
-use super::Contract;
-use crate::json;
+use super::{Contract, Milestone, Report};
 use crate::kinds::{Endpoint, FailureDomain, MachineAddress};
 
-/// Whether the infrastructure (of a cluster or a machine) is there. What a v1beta1 object calls `ready` also counts for
-/// a v1beta2 one only where the contract says so: it does not.
-pub fn provisioned(object: &Value, contract: Contract) -> bool {
-    match contract {
-        Contract::V1Beta1 => json::flag(object, "/status/ready") == Some(true),
-        Contract::V1Beta2 => json::flag(object, "/status/initialization/provisioned") == Some(true),
+/// What the infrastructure of a Cluster reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InfrastructureCluster {
+    /// Whether it is there.
+    pub provisioned: bool,
+    /// Where the API server is reached, when host and port are there.
+    pub endpoint: Option<Endpoint>,
+    /// In the order of their names.
+    pub failure_domains: Vec<FailureDomain>,
+}
+
+impl Report for InfrastructureCluster {
+    fn read(object: &Value, contract: Contract) -> InfrastructureCluster {
+        InfrastructureCluster {
+            provisioned: provisioned(object, contract),
+            endpoint: endpoint(object),
+            failure_domains: failure_domains(object, contract),
+        }
     }
 }
 
-/// Path of [`provisioned`], for messages.
-pub fn provisioned_path(contract: Contract) -> &'static str {
+impl Milestone for InfrastructureCluster {
+    fn flag(contract: Contract) -> &'static str {
+        flag(contract)
+    }
+}
+
+/// What the infrastructure of a Machine reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InfrastructureMachine {
+    /// Whether it is there.
+    pub provisioned: bool,
+    /// Its identity at the provider, equal to `spec.providerID` of its Node.
+    pub provider_id: Option<String>,
+    /// As reported.
+    pub addresses: Vec<MachineAddress>,
+    /// The failure domain that it was placed in.
+    pub failure_domain: Option<String>,
+    /// Whether its `spec.failureDomain` says so too, which is how providers reported it before.
+    pub failure_domain_in_spec: bool,
+    /// Whether it may be taken away at any time.
+    pub interruptible: bool,
+}
+
+impl Report for InfrastructureMachine {
+    fn read(object: &Value, contract: Contract) -> InfrastructureMachine {
+        let in_spec = json::text(object, "/spec/failureDomain");
+        let failure_domain = json::text(object, "/status/failureDomain").or(in_spec);
+        InfrastructureMachine {
+            provisioned: provisioned(object, contract),
+            provider_id: json::text(object, "/spec/providerID").map(str::to_owned),
+            addresses: addresses(object),
+            failure_domain: failure_domain.map(str::to_owned),
+            failure_domain_in_spec: in_spec.is_some(),
+            interruptible: json::flag(object, "/status/interruptible") == Some(true),
+        }
+    }
+}
+
+impl Milestone for InfrastructureMachine {
+    fn flag(contract: Contract) -> &'static str {
+        flag(contract)
+    }
+}
+
+/// What the infrastructure of a MachinePool reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InfrastructurePool {
+    /// Whether it is there. Upstream's core reads the older flag of pools of either contract, so providers may report no other.
+    pub provisioned: bool,
+    /// Identities of its machines at the provider.
+    pub provider_ids: Vec<String>,
+    /// How many machines it has.
+    pub replicas: Option<i64>,
+    /// Kind of its members, where the provider shows them as objects.
+    pub machine_kind: Option<String>,
+}
+
+impl Report for InfrastructurePool {
+    fn read(object: &Value, contract: Contract) -> InfrastructurePool {
+        let ids = json::items(object, "/spec/providerIDList").iter().filter_map(Value::as_str);
+        InfrastructurePool {
+            provisioned: provisioned(object, contract) || provisioned(object, Contract::V1Beta1),
+            provider_ids: ids.map(str::to_owned).collect(),
+            replicas: json::number(object, "/status/replicas"),
+            machine_kind: json::text(object, "/status/infrastructureMachineKind").map(str::to_owned),
+        }
+    }
+}
+
+impl Milestone for InfrastructurePool {
+    fn flag(contract: Contract) -> &'static str {
+        flag(contract)
+    }
+}
+
+fn flag(contract: Contract) -> &'static str {
     match contract {
         Contract::V1Beta1 => "status.ready",
         Contract::V1Beta2 => "status.initialization.provisioned",
     }
 }
 
+/// Whether the infrastructure (of a cluster or a machine) is there. What a v1beta1 object calls `ready` also counts for
+/// a v1beta2 one only where the contract says so: it does not.
+fn provisioned(object: &Value, contract: Contract) -> bool {
+    match contract {
+        Contract::V1Beta1 => json::flag(object, "/status/ready") == Some(true),
+        Contract::V1Beta2 => json::flag(object, "/status/initialization/provisioned") == Some(true),
+    }
+}
+
 /// The API server's endpoint, when host and port are there.
-pub fn endpoint(object: &Value) -> Option<Endpoint> {
+pub(super) fn endpoint(object: &Value) -> Option<Endpoint> {
     let host = json::text(object, "/spec/controlPlaneEndpoint/host")?;
     let port = i32::try_from(json::number(object, "/spec/controlPlaneEndpoint/port")?).ok()?;
     (port != 0).then(|| Endpoint { host: host.to_owned(), port })
 }
 
 /// Failure domains by name: a map in v1beta1, a list in v1beta2.
-pub fn failure_domains(object: &Value, contract: Contract) -> Vec<FailureDomain> {
+fn failure_domains(object: &Value, contract: Contract) -> Vec<FailureDomain> {
     let read = |name: &str, entry: &Value| FailureDomain {
         name: name.to_owned(),
         control_plane: json::flag(entry, "/controlPlane"),
@@ -58,13 +153,8 @@ pub fn failure_domains(object: &Value, contract: Contract) -> Vec<FailureDomain>
     domains
 }
 
-/// The machine's identity at the provider, equal to `spec.providerID` of its Node.
-pub fn provider_id(object: &Value) -> Option<&str> {
-    json::text(object, "/spec/providerID")
-}
-
 /// The machine's addresses, as reported.
-pub fn addresses(object: &Value) -> Vec<MachineAddress> {
+fn addresses(object: &Value) -> Vec<MachineAddress> {
     json::items(object, "/status/addresses")
         .iter()
         .filter_map(|entry| {
@@ -74,16 +164,6 @@ pub fn addresses(object: &Value) -> Vec<MachineAddress> {
             })
         })
         .collect()
-}
-
-/// The failure domain that the machine was placed in. `spec.failureDomain` is how providers reported it before.
-pub fn failure_domain(object: &Value) -> Option<&str> {
-    json::text(object, "/status/failureDomain").or_else(|| json::text(object, "/spec/failureDomain"))
-}
-
-/// Whether the machine may be taken away at any time.
-pub fn interruptible(object: &Value) -> bool {
-    json::flag(object, "/status/interruptible") == Some(true)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::rule::Rule::{self, Adjust, Arguments, Copy, Each, Empty, Move, OnlyNew, OnlyOld, Seconds, Tidy};
+use super::rule::Rule::{self, Adjust, Arguments, Copy, Each, Empty, OnlyNew, OnlyOld, Seconds, Tidy};
 
 /// Rules of an object that is a KubeadmConfigSpec.
 pub const KUBEADM_CONFIG_SPEC: &[Rule] = &[
@@ -78,9 +78,3 @@ fn always_layout(partition: &mut Value) {
         map.entry("layout").or_insert(Value::Bool(false));
     }
 }
-
-/// `status.conditions` of both forms; the counters and failures are each kind's own.
-pub const CONDITIONS: [Rule; 2] = [
-    Move("status.conditions", "status.deprecated.v1beta1.conditions"),
-    Move("status.v1beta2.conditions", "status.conditions"),
-];

@@ -1,11 +1,11 @@
 //! What a version cannot say, kept in an annotation and given back.
 
+use capwasm_object::{json, meta};
 use serde_json::{Map, Value, json};
 
 use super::reference::Resolver;
 use super::rule::{self, Scope};
 use super::{ConversionError, DATA_ANNOTATION, HUB, Kind, OLD_DATA_ANNOTATION, Older, merge, path};
-use crate::json;
 
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 const DEPRECATED: &str = "status.deprecated.v1beta1";
@@ -16,7 +16,7 @@ pub fn down(kind: &Kind, older: &Older, hub: Value, resolver: Resolver<'_>) -> R
     let old_text = take_annotation(&mut head, OLD_DATA_ANNOTATION);
     // Whatever stands there describes another object.
     take_annotation(&mut head, DATA_ANNOTATION);
-    let namespace = json::namespace(&head).to_owned();
+    let namespace = meta::namespace(&head).to_owned();
     let scope = Scope { namespace: &namespace, resolver };
     let shown = show(kind, older, &body, old_text.as_deref(), scope)?;
     if old_text.is_some() || read(kind, older, shown.clone(), scope)? != body {
@@ -39,7 +39,7 @@ pub fn up(kind: &Kind, older: &Older, object: Value, resolver: Resolver<'_>) -> 
     let data = take_annotation(&mut head, DATA_ANNOTATION);
     // It belongs to the hub's form alone.
     take_annotation(&mut head, OLD_DATA_ANNOTATION);
-    let namespace = json::namespace(&head).to_owned();
+    let namespace = meta::namespace(&head).to_owned();
     let scope = Scope { namespace: &namespace, resolver };
     rule::normalize(&mut sent, older.rules, scope);
     let (body, old_text) = match data.map(|text| stored(kind, &text)).transpose()?.flatten() {
@@ -123,7 +123,7 @@ fn unsaid(
 /// itself goes home with the object.
 fn pieces(kind: &Kind, older: &Older, text: &str) -> Option<(Value, Value)> {
     let mut data: Value = serde_json::from_str(text).ok()?;
-    let is_ours = json::kind(&data) == kind.kind
+    let is_ours = meta::kind(&data) == kind.kind
         && json::text(&data, "/apiVersion")? == format!("{}/{}", kind.group, older.version);
     let mut piece = |key: &str| data.get_mut(key).filter(|piece| piece.is_object()).map(Value::take);
     let (was, is) = (piece("from")?, piece("to")?);

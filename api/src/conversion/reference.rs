@@ -1,8 +1,7 @@
 //! References: v1beta1's ObjectReference, and what v1beta2 has in its place.
 
+use capwasm_object::group_version;
 use serde_json::{Map, Value};
-
-use crate::json;
 
 /// Which `apiVersion` a v1beta1 reference to `kind` of `group` names; `None` when it is not known.
 pub type Resolver<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
@@ -31,7 +30,7 @@ pub fn up(form: Form, reference: Value) -> Value {
     let api_version = old.remove("apiVersion");
     match (form, api_version) {
         (Form::Contract, Some(Value::String(api_version))) => {
-            new.insert("apiGroup".to_owned(), json::group_of(&api_version).into());
+            new.insert("apiGroup".to_owned(), group_version::group(&api_version).into());
         }
         (Form::Template, Some(api_version)) => {
             new.insert("apiVersion".to_owned(), api_version);

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::reference::{self, Form, Resolver};
-use super::{ConversionError, duration, path};
+use super::{ConversionError, path};
+use crate::time::duration;
 
 /// One difference between an older version and the hub. Paths are dotted, the older version's first; fields that no rule
 /// names are the same in both. A path inside another must come before it. Every value is taken out before any is put in, so

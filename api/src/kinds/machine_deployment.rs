@@ -1,32 +1,25 @@
 //! MachineDeployment.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::machine_set::{MachineNaming, MachineTemplate, SetDeletion};
-use super::meta::Metadata;
+use super::machine_set::{MachineNaming, MachineTemplate, SetDeletion, VersionCount};
+use super::meta::Object;
 
-/// `MachineDeployment`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct MachineDeployment {
-    /// Metadata.
-    pub metadata: Metadata,
-    /// What is wanted.
-    pub spec: MachineDeploymentSpec,
-    /// What was observed.
-    pub status: MachineDeploymentStatus,
-}
+/// A MachineDeployment.
+pub type MachineDeployment = Object<MachineDeploymentSpec, MachineDeploymentStatus>;
 
-/// `spec`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+/// What is wanted of a MachineDeployment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineDeploymentSpec {
-    /// The cluster.
+    /// Name of its Cluster, in its namespace.
     pub cluster_name: String,
     /// How many machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
     /// Holds roll-outs.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
     /// A metav1 label selector.
     pub selector: Value,
@@ -41,50 +34,62 @@ pub struct MachineDeploymentSpec {
 }
 
 /// `spec.rollout`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rollout {
     /// Machines that are older than this are replaced once it is past, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// How.
+    /// How many machines go and come at a time.
     pub strategy: RolloutStrategy,
 }
 
 /// `spec.rollout.strategy`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RolloutStrategy {
     /// `RollingUpdate` (default) or `OnDelete`.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Limits of a rolling update.
     pub rolling_update: RollingUpdate,
 }
 
 /// `spec.rollout.strategy.rollingUpdate`: numbers, or percentages as text.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollingUpdate {
     /// Machines above the wanted number.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_surge: Option<Value>,
     /// Machines below the wanted number.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<Value>,
 }
 
-/// `status`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+/// What was observed of a MachineDeployment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineDeploymentStatus {
-    /// All.
-    pub replicas: Option<i32>,
-    /// Ready.
-    pub ready_replicas: Option<i32>,
-    /// Available.
-    pub available_replicas: Option<i32>,
-    /// Up to date.
-    pub up_to_date_replicas: Option<i32>,
+    /// Machines that there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<i64>,
+    /// Machines that are Ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_replicas: Option<i64>,
+    /// Machines that have been Ready for long enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub available_replicas: Option<i64>,
+    /// Machines that are as their template wants them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up_to_date_replicas: Option<i64>,
     /// ScalingUp, ScalingDown, Running, Unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub phase: String,
-    /// Generation that the status is about.
-    pub observed_generation: Option<i64>,
+    /// The label selector as text, for the scale subresource.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
+    /// Kubernetes versions that run, in their order, with the number of machines of each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<VersionCount>,
 }

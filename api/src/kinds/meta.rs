@@ -4,29 +4,45 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// An object of a kind, as far as it is known here.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Object<Spec, Status> {
+    /// Name, owners, labels and the like.
+    pub metadata: Metadata,
+    /// What is wanted.
+    pub spec: Spec,
+    /// What was observed, but for its conditions: [`crate::conditions`] reads and sets those.
+    pub status: Status,
+}
+
 /// The part of ObjectMeta that reconcilers read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
-    /// Name.
+    /// Unique within namespace and kind.
     pub name: String,
-    /// Namespace.
+    /// Empty for what has none.
     pub namespace: String,
     /// Unique over time.
     pub uid: String,
     /// Counts changes of the spec.
     pub generation: i64,
     /// RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<String>,
     /// RFC 3339; set once deletion was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<String>,
-    /// Labels.
+    /// What selectors select by.
     pub labels: BTreeMap<String, String>,
-    /// Annotations.
+    /// What nothing selects by.
     pub annotations: BTreeMap<String, String>,
-    /// Finalizers.
+    /// Who has something to do before the object is gone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
-    /// Owners.
+    /// Without any of these objects, it is garbage.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
 }
 
@@ -51,11 +67,11 @@ impl Metadata {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerReference {
-    /// Group and version.
+    /// `group/version` of the owner.
     pub api_version: String,
-    /// Kind.
+    /// Kind of the owner.
     pub kind: String,
-    /// Name.
+    /// Name of the owner, in the same namespace unless it has none.
     pub name: String,
     /// Unique over time.
     pub uid: String,
@@ -70,7 +86,7 @@ pub struct OwnerReference {
 impl OwnerReference {
     /// Group of the owner's kind.
     pub fn group(&self) -> &str {
-        crate::json::group_of(&self.api_version)
+        capwasm_object::group_version::group(&self.api_version)
     }
 }
 
@@ -79,11 +95,11 @@ impl OwnerReference {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContractReference {
-    /// Group.
+    /// Group of the object's kind; its version follows from the contract.
     pub api_group: String,
-    /// Kind.
+    /// The object's kind.
     pub kind: String,
-    /// Name.
+    /// The object's name.
     pub name: String,
 }
 
@@ -91,8 +107,8 @@ pub struct ContractReference {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TemplateMetadata {
-    /// Labels.
+    /// Labels of each object.
     pub labels: BTreeMap<String, String>,
-    /// Annotations.
+    /// Annotations of each object.
     pub annotations: BTreeMap<String, String>,
 }

@@ -55,6 +55,15 @@ fn base64_url(bytes: [u8; 4]) -> String {
     (0..6).rev().map(|group| char::from(DIGITS[(bits >> (group * 6) & 63) as usize])).collect()
 }
 
+/// Sixteen hexadecimal digits (FNV-1a, 64 bits) that tell whether a text is the one that was used before. Whoever may choose the
+/// text can make two of the same.
+pub fn fingerprint(text: &str) -> String {
+    let sum = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{sum:016x}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +105,12 @@ mod tests {
         ] {
             assert_eq!(next_slot(recorded, used), expected, "{what}");
         }
+    }
+
+    /// Vectors of the algorithm's authors; fingerprints stand in the status of objects, so they must not change.
+    #[test]
+    fn a_fingerprint_is_the_same_for_ever() {
+        assert_eq!(fingerprint(""), "cbf29ce484222325");
+        assert_eq!(fingerprint("foobar"), "85944171f73967e8");
     }
 }

@@ -58,177 +58,173 @@ pub enum ApplyError {
 pub struct Conflict {
     /// The other writer.
     pub manager: String,
-    /// The version through which it wrote.
+    /// The version through which it wrote; empty for one who applied, as that one stays the same when it moves to another
+    /// version.
     pub api_version: String,
-    /// It applied too; otherwise it wrote in another way, and is told by version and time.
-    pub applied: bool,
     /// The subresource through which it wrote; empty for the object itself.
     pub subresource: String,
-    /// When it wrote.
-    pub time: Option<String>,
     /// Such as `.spec.replicas`.
     pub field: String,
 }
 
 impl fmt::Display for Conflict {
-    /// The message of the cause with reason `FieldManagerConflict`.
+    /// The message of the cause with reason `FieldManagerConflict`, as `conflict.go` of apimachinery's `managedfields` has it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "conflict with {:?}", self.manager)?;
+        write!(f, "conflict with {}", self.writer())
+    }
+}
+
+impl Conflict {
+    fn writer(&self) -> String {
+        let mut writer = format!("{:?}", self.manager);
         if !self.subresource.is_empty() {
-            write!(f, " with subresource {:?}", self.subresource)?;
+            writer.push_str(&format!(" with subresource {:?}", self.subresource));
         }
-        if self.applied {
-            return Ok(());
+        if !self.api_version.is_empty() {
+            writer.push_str(&format!(" using {}", self.api_version));
         }
-        write!(f, " using {}", self.api_version)?;
-        match &self.time {
-            Some(time) => write!(f, " at {time}"),
-            None => Ok(()),
-        }
+        writer
     }
 }
 
 fn conflicts_text(conflicts: &[Conflict]) -> String {
-    match conflicts {
-        [one] => format!("Apply failed with 1 conflict: {one}: {}", one.field),
-        many => {
-            let mut text = format!("Apply failed with {} conflicts:", many.len());
-            let mut last = String::new();
-            for conflict in many {
-                let with = conflict.to_string();
-                if with != last {
-                    text.push_str(if last.is_empty() { " " } else { "\n" });
-                    text.push_str(&with.replacen("conflict", "conflicts", 1));
-                    text.push(':');
-                    last = with;
-                }
-                text.push_str(&format!("\n- {}", conflict.field));
-            }
-            text
-        }
+    if let [one] = conflicts {
+        return format!("Apply failed with 1 conflict: {one}: {}", one.field);
     }
+    let writers = conflicts.chunk_by(|one, next| one.writer() == next.writer()).map(|same| {
+        let fields: String = same.iter().map(|conflict| format!("\n- {}", conflict.field)).collect();
+        format!("conflicts with {}:{fields}", same[0].writer())
+    });
+    format!("Apply failed with {} conflicts: {}", conflicts.len(), writers.collect::<Vec<_>>().join("\n"))
 }
 
-/// Applies a configuration. The result is what is to be stored, `managedFields` included; it equals `live` when the
-/// apply changes nothing, so that the caller can leave the store alone. `now` is RFC 3339 in seconds.
+/// Who writes, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Writer<'a> {
+    /// Field manager.
+    pub manager: &'a str,
+    /// Such as `status`; `None` for the object itself.
+    pub subresource: Option<&'a str>,
+    /// RFC 3339 in seconds.
+    pub now: &'a str,
+}
+
+/// `metadata.managedFields` after a write.
+#[derive(Debug)]
+pub struct Owners {
+    /// The list; null when nobody owns anything.
+    pub list: Value,
+    /// Whether it is another than before.
+    pub changed: bool,
+}
+
+/// Applies a configuration. `live`, `applied` and the result are without `managedFields`: those of the live object are
+/// `owners`, and null when it has none. When the apply changes nothing, the result equals `live`, and the caller can leave the
+/// store alone.
 pub fn apply(
     live: Option<&Value>,
+    owners: Value,
     applied: &Value,
     schema: Option<&Schema>,
-    manager: &str,
+    writer: Writer<'_>,
     force: bool,
-    subresource: Option<&str>,
-    now: &str,
-) -> Result<Value, ApplyError> {
-    let stated = applied.pointer("/metadata/managedFields");
-    if stated.is_some_and(|list| list.as_array().is_none_or(|list| !list.is_empty()) && !list.is_null()) {
+) -> Result<(Value, Owners), ApplyError> {
+    if applied.pointer("/metadata/managedFields").is_some() {
         return Err(ApplyError::ManagedFieldsStated);
     }
+    let subresource = writer.subresource;
     let empty = Value::Object(Map::new());
     let live = live.unwrap_or(&empty);
-    let before = managed::of(live);
-    let mut entries = before.clone();
-    for entry in &mut entries {
-        typed::reconcile(&mut entry.fields, schema);
+    let mut entries = managed::stored(owners);
+    let mut changed = reconcile(&mut entries, schema);
+    if entries.is_empty() && live.as_object().is_some_and(|fields| !fields.is_empty()) {
+        let everything = owned(typed::compare(schema, &empty, live).added, None);
+        let unknown = Writer { manager: BEFORE_FIRST_APPLY, subresource: None, now: writer.now };
+        entries.push(Entry::of(unknown, Operation::Update, live, everything));
+        changed = true;
     }
-    let bare = without_managed_fields(live);
-    if entries.is_empty() && bare.as_object().is_some_and(|fields| !fields.is_empty()) {
-        let everything = owned(typed::compare(schema, &empty, &bare).added, None);
-        entries.push(Entry {
-            manager: BEFORE_FIRST_APPLY.to_owned(),
-            operation: Operation::Update,
-            api_version: api_version(live),
-            subresource: String::new(),
-            time: Some(now.to_owned()),
-            fields: everything,
-        });
-    }
-    let applied = without_managed_fields(applied);
-    let mut own = Entry {
-        manager: manager.to_owned(),
-        operation: Operation::Apply,
-        api_version: api_version(&applied),
-        subresource: subresource.unwrap_or_default().to_owned(),
-        time: Some(now.to_owned()),
-        fields: owned(typed::to_set(schema, &applied), subresource),
-    };
-    let merged = typed::merge(schema, &bare, &applied).map_err(ApplyError::Malformed)?;
+    let stated = owned(typed::to_set(schema, applied), subresource);
+    let merged = typed::merge(schema, live, applied).map_err(ApplyError::Malformed)?;
+    let mut own = Entry::of(writer, Operation::Apply, applied, stated);
     let place = entries.iter().position(|entry| entry.is_same_owner(&own));
-    let last = place.map(|place| entries.remove(place));
-    let mut result = match &last {
-        Some(last) => prune(schema, merged, &last.fields, &own.fields, &entries),
+    let mut last = place.map(|place| entries.remove(place));
+    let result = match &mut last {
+        Some(last) => prune(schema, merged, last.fields.read(), own.fields.read(), &mut entries),
         None => merged,
     };
-    let changes = typed::compare(schema, &bare, &result);
-    give_up(&changes, &mut entries, force, subresource)?;
-    if changes.is_empty() && last.is_some_and(|last| last.fields == own.fields && last.api_version == own.api_version) {
-        // The same statement again: the time of the first one stays.
-        own.time = before.iter().find(|entry| entry.is_same_owner(&own)).and_then(|entry| entry.time.clone());
+    let changes = typed::compare(schema, live, &result);
+    changed |= give_up(&changes, &mut entries, force, subresource)?;
+    let again = changes.is_empty()
+        && last
+            .as_mut()
+            .is_some_and(|last| last.api_version == own.api_version && last.fields.read() == own.fields.read());
+    match last.filter(|_| again) {
+        // The same statement: the time of the first one stays.
+        Some(last) => own.time = last.time,
+        None => changed = true,
     }
     entries.push(own);
-    managed::store(&mut result, entries);
-    Ok(result)
+    Ok((result, Owners { list: managed::list(entries), changed }))
 }
 
-/// Records who owns what after a write that is no apply. `new` is what is to be stored; its `managedFields` are replaced.
-/// Ownership of objects that nobody tracked (no `managedFields`) is not started by an update.
+/// Who owns what after a write that is no apply, of objects without `managedFields`: those of the live object are `owners`, and
+/// those that the client sent, if it did, are `stated`. Ownership of objects that nobody tracked is not started by an update.
 pub fn update(
     live: Option<&Value>,
-    new: &mut Value,
+    owners: Value,
+    new: &Value,
+    stated: &Value,
     schema: Option<&Schema>,
-    manager: &str,
-    subresource: Option<&str>,
-    now: &str,
-) {
-    let stated = if subresource.is_none() { new.pointer("/metadata/managedFields") } else { None };
+    writer: Writer<'_>,
+) -> Owners {
+    let subresource = writer.subresource;
+    let stated = Some(stated).filter(|stated| subresource.is_none() && **stated != owners);
     let reset = stated
         .and_then(Value::as_array)
         .is_some_and(|list| list.is_empty() || (list.len() == 1 && list[0].as_object().is_some_and(Map::is_empty)));
     if reset && live.is_some() {
-        managed::store(new, Vec::new());
-        return;
+        return Owners { list: Value::Null, changed: true };
     }
-    let before = live.map(managed::of).unwrap_or_default();
-    let mut entries = match stated.and_then(managed::decode) {
-        Some(entries) => entries,
-        None => before.clone(),
-    };
+    let stated = stated.and_then(managed::stated);
+    let mut changed = stated.is_some();
+    let mut entries = stated.unwrap_or_else(|| managed::stored(owners));
     if entries.is_empty() && live.is_some() {
-        managed::store(new, entries);
-        return;
+        return Owners { list: Value::Null, changed };
     }
-    for entry in &mut entries {
-        typed::reconcile(&mut entry.fields, schema);
-    }
+    changed |= reconcile(&mut entries, schema);
     let empty = Value::Object(Map::new());
-    let old = without_managed_fields(live.unwrap_or(&empty));
-    let bare = without_managed_fields(new);
-    let changes = typed::compare(schema, &old, &bare);
-    let own = Entry {
-        manager: manager.to_owned(),
-        operation: Operation::Update,
-        api_version: api_version(new),
-        subresource: subresource.unwrap_or_default().to_owned(),
-        time: Some(now.to_owned()),
-        fields: Set::default(),
-    };
+    let changes = typed::compare(schema, live.unwrap_or(&empty), new);
+    let own = Entry::of(writer, Operation::Update, new, Set::default());
     let place = entries.iter().position(|entry| entry.is_same_owner(&own));
     let mut mine = place.map(|place| entries.remove(place)).unwrap_or(own);
-    take_from_others(&changes, &mut entries, subresource);
-    mine.fields.subtract(&changes.removed);
+    changed |= take_from_others(&changes, &mut entries, subresource);
+    changed |= mine.fields.subtract(&changes.removed);
     let mut gained = changes.added;
     gained.union(&changes.modified);
     let gained = owned(gained, subresource);
     if !gained.is_empty() {
-        mine.time = Some(now.to_owned());
-        mine.fields.union(&gained);
+        mine.time = Some(writer.now.to_owned());
+        mine.fields.read().union(&gained);
+        changed = true;
     }
     entries.push(mine);
-    managed::store(new, entries);
+    Owners { list: managed::list(entries), changed }
+}
+
+/// Follows a schema that made lists or maps atomic; whether there was any.
+fn reconcile(entries: &mut [Entry], schema: Option<&Schema>) -> bool {
+    let mut changed = false;
+    for entry in entries {
+        if entry.fields.is_finer(schema) {
+            typed::reconcile(entry.fields.read(), schema);
+            changed = true;
+        }
+    }
+    changed
 }
 
 /// Removes what the last statement held, this one does not, and nobody else holds.
-fn prune(schema: Option<&Schema>, merged: Value, last: &Set, own: &Set, others: &[Entry]) -> Value {
+fn prune(schema: Option<&Schema>, merged: Value, last: &Set, own: &Set, others: &mut [Entry]) -> Value {
     let mut let_go = last.clone();
     let_go.subtract(own);
     if let_go.is_empty() {
@@ -241,7 +237,7 @@ fn prune(schema: Option<&Schema>, merged: Value, last: &Set, own: &Set, others: 
     let mut kept = with_parents(&typed::to_set(schema, &bare));
     kept.union(&with_parents(own));
     for other in others {
-        kept.union(&with_parents(&other.fields));
+        kept.union(&with_parents(other.fields.read()));
     }
     let mut gone = merged_set.clone();
     gone.subtract(&kept);
@@ -253,47 +249,54 @@ fn prune(schema: Option<&Schema>, merged: Value, last: &Set, own: &Set, others: 
     typed::remove(schema, &merged, &dropped)
 }
 
-/// Takes changed fields away from their owners, or reports them.
+/// Takes changed fields away from their owners, or reports them; whether there were any.
 fn give_up(
     changes: &typed::Comparison,
     entries: &mut Vec<Entry>,
     force: bool,
     subresource: Option<&str>,
-) -> Result<(), ApplyError> {
+) -> Result<bool, ApplyError> {
     if !force {
         let mut changed = changes.modified.clone();
         changed.union(&changes.added);
         let changed = owned(changed, subresource);
         let mut conflicts = Vec::new();
-        for entry in entries.iter() {
-            let mut common = entry.fields.clone();
+        for entry in entries.iter_mut().filter(|entry| entry.fields.meets(&changed)) {
+            let mut common = entry.fields.read().clone();
             common.intersect(&changed);
             conflicts.extend(common.paths().into_iter().map(|field| Conflict {
                 manager: entry.manager.clone(),
-                api_version: entry.api_version.clone(),
-                applied: entry.operation == Operation::Apply,
+                api_version: match entry.operation {
+                    Operation::Apply => String::new(),
+                    Operation::Update => entry.api_version.clone(),
+                },
                 subresource: entry.subresource.clone(),
-                time: entry.time.clone(),
                 field,
             }));
         }
+        // A writer's conflicts stand together, and its fields stay in order.
+        conflicts.sort_by_key(Conflict::writer);
         if !conflicts.is_empty() {
             return Err(ApplyError::Conflicts(conflicts));
         }
     }
-    take_from_others(changes, entries, subresource);
-    Ok(())
+    Ok(take_from_others(changes, entries, subresource))
 }
 
-fn take_from_others(changes: &typed::Comparison, entries: &mut Vec<Entry>, subresource: Option<&str>) {
+fn take_from_others(changes: &typed::Comparison, entries: &mut Vec<Entry>, subresource: Option<&str>) -> bool {
+    if entries.is_empty() || changes.is_empty() {
+        return false;
+    }
     let mut lost = changes.modified.clone();
     lost.union(&changes.added);
     lost.union(&changes.removed);
     let lost = owned(lost, subresource);
+    let mut taken = false;
     for entry in entries.iter_mut() {
-        entry.fields.subtract(&lost);
+        taken |= entry.fields.subtract(&lost);
     }
     entries.retain(|entry| !entry.fields.is_empty());
+    taken
 }
 
 /// Without the fields that nobody owns; of the `status` subresource only `status` is left.
@@ -309,18 +312,6 @@ fn owned(mut set: Set, subresource: Option<&str>) -> Set {
         set.remove_tree(&["metadata", name]);
     }
     set
-}
-
-fn without_managed_fields(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    object
-}
-
-fn api_version(object: &Value) -> String {
-    object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -9,12 +9,14 @@ mod native;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
+use capwasm_object::group_version;
 use serde_json::Value;
 
 use crate::builtin;
 use crate::config::ConvertedKind;
-use crate::meta;
 use crate::schema::Schema;
+
+pub(crate) use custom::established;
 
 /// Where a scale subresource finds its numbers, as dotted paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +100,7 @@ pub(crate) struct Resource {
 impl Resource {
     /// `group/version`.
     pub fn api_version(&self) -> String {
-        meta::api_version(&self.group, &self.version)
+        group_version::join(&self.group, &self.version)
     }
 
     pub fn is(&self, group: &str, plural: &str) -> bool {
@@ -232,7 +234,7 @@ impl Catalog {
                 all.filter(|r| in_store(versions, &r.plural).is_some_and(|stored| Arc::ptr_eq(stored, r)))
             })
             .filter(|resource| {
-                resource.origin != Origin::Virtual && meta::split_version(&resource.storage).0 == resource.group
+                resource.origin != Origin::Virtual && group_version::group(&resource.storage) == resource.group
             })
     }
 }

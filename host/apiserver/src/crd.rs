@@ -1,9 +1,9 @@
 //! CustomResourceDefinitions: what a server adds to them, and what it refuses. Pure.
 
+use capwasm_object::meta;
 use serde_json::{Value, json};
 
-use crate::catalog::{Catalog, Origin};
-use crate::meta;
+use crate::catalog::{Catalog, Origin, established};
 use crate::schema::Schema;
 use crate::status::Cause;
 
@@ -16,15 +16,6 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 
 fn versions(crd: &Value) -> &[Value] {
     crd.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-/// Whether the kind is served.
-pub(crate) fn established(crd: &Value) -> bool {
-    condition(crd, "Established").is_some_and(|condition| condition["status"] == "True")
-}
-
-fn condition<'a>(crd: &'a Value, kind: &str) -> Option<&'a Value> {
-    crd.pointer("/status/conditions")?.as_array()?.iter().find(|condition| condition["type"] == kind)
 }
 
 /// Defaults names and conversion, and computes the status: accepted names, conditions, stored versions. With one server in
@@ -60,7 +51,7 @@ pub(crate) fn prepare(crd: &mut Value, old: Option<&Value>, catalog: &Catalog, n
             }
         }
     }
-    if meta::deleting(crd) {
+    if meta::is_deleting(crd) {
         set(
             &mut conditions,
             now,
@@ -117,15 +108,8 @@ fn conflict(crd: &Value, catalog: &Catalog) -> Option<(&'static str, String)> {
 
 fn set(conditions: &mut Vec<Value>, now: &str, kind: &str, holds: bool, reason: &str, message: &str) {
     let status = if holds { "True" } else { "False" };
-    let known = conditions.iter().position(|condition| condition["type"] == kind);
-    let since = known.map(|at| &conditions[at]).filter(|condition| condition["status"] == status);
-    let since = since.map_or_else(|| json!(now), |condition| condition["lastTransitionTime"].clone());
-    let condition =
-        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
-    match known {
-        Some(at) => conditions[at] = condition,
-        None => conditions.push(condition),
-    }
+    let condition = json!({"type": kind, "status": status, "reason": reason, "message": message});
+    capwasm_object::conditions::put(conditions, condition, now);
 }
 
 /// Everything that is wrong with the CRD.

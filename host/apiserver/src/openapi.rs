@@ -8,8 +8,7 @@ mod operations;
 
 use serde_json::{Map, Value, json};
 
-use crate::builtin;
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 
 /// A kind as it is to be published.
 pub struct PublishedKind<'a> {
@@ -40,7 +39,7 @@ const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 pub fn document(group: &str, version: &str, kinds: &[PublishedKind<'_>]) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();
-    schemas.insert(OBJECT_META.to_owned(), builtin::object_meta().to_openapi());
+    schemas.insert(OBJECT_META.to_owned(), schema::object_meta().to_openapi());
     schemas.insert(LIST_META.to_owned(), list_meta());
     for kind in kinds {
         operations::add(kind, &mut paths);

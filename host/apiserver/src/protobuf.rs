@@ -133,13 +133,16 @@ fn read_field(
 ) -> Result<(), ProtobufError> {
     match field.shape {
         Shape::Inline => match field.ty {
-            Type::Of(message) => read_message(message, payload.bytes(message.name)?, fields, depth + 1),
+            Type::Of(inner) => {
+                let message = inner.follow();
+                read_message(message, payload.bytes(message.name)?, fields, depth + 1)
+            }
             _ => Err(ProtobufError::Encoding(field.name.to_owned())),
         },
         Shape::One | Shape::Pointer => {
             // The parts of a message may come in several pieces.
             if let (Type::Of(message), Some(Value::Object(known))) = (field.ty, fields.get_mut(field.name)) {
-                return read_message(message, payload.bytes(field.name)?, known, depth + 1);
+                return read_message(message.follow(), payload.bytes(field.name)?, known, depth + 1);
             }
             let value = read_value(field.name, field.ty, payload, depth)?;
             if field.shape == Shape::Pointer || field.kept || field.required || !is_zero(&value) {
@@ -208,7 +211,7 @@ fn read_value(name: &str, ty: Type, payload: &Payload<'_>, depth: usize) -> Resu
         }
         Type::Of(message) => {
             let mut fields = Map::new();
-            read_message(message, payload.bytes(name)?, &mut fields, depth + 1)?;
+            read_message(message.follow(), payload.bytes(name)?, &mut fields, depth + 1)?;
             Value::Object(fields)
         }
     })

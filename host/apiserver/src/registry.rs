@@ -8,6 +8,7 @@ mod admission;
 mod conversion;
 mod create;
 mod delete;
+mod edit;
 mod events;
 mod fields;
 mod list;
@@ -24,23 +25,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::catalog::{Catalog, Definition, Resource};
 use crate::config::ServerConfig;
-use crate::meta;
 use crate::status::{ApiError, ApiResult};
 use crate::store::{Key, Keyspace, Record, Store};
 
 pub(crate) use conversion::Conversion;
 pub(crate) use delete::{DeleteOptions, Deleted, FOREGROUND, ORPHAN, Propagation};
+pub(crate) use edit::Edit;
 pub(crate) use fields::Filter;
 pub(crate) use list::{ListRequest, Page};
 pub(crate) use options::{FieldValidation, WriteOptions};
 pub(crate) use pipeline::{NESTING, invalid_field, nests_beyond, too_deep};
-pub(crate) use scale::selector_text;
 pub(crate) use strategy::NAMESPACE_FINALIZER;
-pub(crate) use update::{Edited, Part};
+pub(crate) use update::Part;
 pub(crate) use watch::{Change, WatchRequest, WatchStep, Watching};
 
 /// An object by resource and name.
@@ -188,10 +188,15 @@ pub(crate) fn to_bytes(value: &Value) -> Bytes {
 
 /// Whether two objects are the same but for the revision.
 fn same(a: &Value, b: &Value) -> bool {
-    let strip = |object: &Value| {
-        let mut object = object.clone();
-        meta::remove(&mut object, "resourceVersion");
-        object
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
+    let counts = |field: &&String| *field != "resourceVersion";
+    let same_metadata = |a: &Map<String, Value>, b: &Map<String, Value>| {
+        a.keys().filter(counts).eq(b.keys().filter(counts))
+            && a.iter().all(|(field, value)| !counts(&field) || b.get(field) == Some(value))
     };
-    a == b || strip(a) == strip(b)
+    a.len() == b.len()
+        && a.iter().all(|(field, value)| match (b.get(field), value) {
+            (Some(Value::Object(b)), Value::Object(a)) if field == "metadata" => same_metadata(a, b),
+            (other, _) => other == Some(value),
+        })
 }

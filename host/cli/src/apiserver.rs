@@ -1,21 +1,48 @@
 //! `capwasm apiserver`: the embedded server alone.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
 use anyhow::Result;
+use capwasm_server::embedded;
+use capwasm_server::readiness::Readiness;
 use clap::Args;
 
-use crate::{embedded, signals};
+use crate::signals;
 
 /// Options of `capwasm apiserver`.
 #[derive(Args)]
 pub struct Options {
     #[command(flatten)]
-    server: embedded::Options,
+    server: Embedded,
+}
+
+/// Options of every command that runs the embedded server.
+#[derive(Args, Clone, Debug)]
+#[group(skip)]
+pub struct Embedded {
+    /// Folder of everything that outlives the process.
+    #[arg(long)]
+    data_dir: PathBuf,
+    /// Address to listen on. Port 0 picks a free one; the kubeconfig says which.
+    #[arg(long, default_value = "127.0.0.1:6443")]
+    listen: SocketAddr,
+    /// Where to write the admin kubeconfig (mode 0600). Default: `kubeconfig` in the data folder.
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+}
+
+impl Embedded {
+    /// For the host.
+    pub fn server(&self) -> embedded::Options {
+        embedded::Options { data_dir: self.data_dir.clone(), listen: self.listen, kubeconfig: self.kubeconfig.clone() }
+    }
 }
 
 /// Serves until SIGINT or SIGTERM.
 pub async fn run(options: Options) -> Result<()> {
     let shutdown = signals::shutdown()?;
-    let server = embedded::start(&options.server).await?;
+    let server = embedded::start(&options.server.server(), &Readiness::default()).await?;
     println!("capwasm apiserver is ready on {} (kubeconfig: {})", server.url, server.kubeconfig.display());
     shutdown.cancelled().await;
     server.stop().await

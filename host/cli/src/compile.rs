@@ -1,5 +1,5 @@
-//! Components are compiled by this program in a child process of its own: `capwasm compile-component`, which nobody else calls. Commands that
-//! look at a component do the same as the host: a stranger's file may be anything.
+//! Components of the command line. Commands that look at one compile it as the host does, in a child process:
+//! `capwasm compile-component`, which nobody else calls.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,15 +9,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use capwasm_registry::LARGEST_COMPONENT;
-use capwasm_runtime::{ChildProcess, CompileLimits, Limits, Provider, Runtime, RuntimeOptions};
+use capwasm_runtime::{Limits, Provider, attach_precompiled};
+use capwasm_server::compile;
 use clap::Args;
 
 use crate::output::printable;
 
-/// The hidden subcommand.
-pub const COMMAND: &str = "compile-component";
-
-/// Its arguments.
+/// Arguments of the hidden subcommand.
 #[derive(Args)]
 pub struct Options {
     /// Address space, bytes.
@@ -26,16 +24,34 @@ pub struct Options {
     cpu_seconds: u64,
 }
 
+/// Arguments of the hidden subcommand that a build ends with.
+#[derive(Args)]
+pub struct Precompile {
+    /// Components.
+    files: Vec<PathBuf>,
+    /// Where to write a copy of this program that has them compiled.
+    #[arg(long)]
+    to: PathBuf,
+}
+
+/// Compiles components, and writes this program with their code behind its image.
+pub async fn precompile(options: Precompile) -> Result<()> {
+    let compiler = compile::options(None).compiler;
+    let mut components = Vec::new();
+    for file in &options.files {
+        let component = read(file)?;
+        let code = compiler.compile(&component).await;
+        let code = code.with_context(|| format!("unable to compile {}", file.display()))?;
+        components.push((component, code));
+    }
+    let program = std::env::current_exe().context("unable to find this program")?;
+    attach_precompiled(&program, &options.to, &components)
+        .with_context(|| format!("unable to write {}", options.to.display()))
+}
+
 /// Reads a component from stdin and writes its native code to stdout.
 pub fn run(options: &Options) -> ExitCode {
     capwasm_runtime::serve_compilation(options.memory_bytes, options.cpu_seconds)
-}
-
-/// A runtime that compiles in children, and keeps what was compiled in a folder.
-pub fn runtime(aot_dir: Option<PathBuf>) -> Result<Arc<Runtime>> {
-    let compiler = Arc::new(ChildProcess::this_program([COMMAND], CompileLimits::default()));
-    Runtime::new(RuntimeOptions { aot_dir, compiler, ..RuntimeOptions::default() })
-        .context("unable to start the WebAssembly runtime")
 }
 
 /// A component's file: no more of it than a component may have.
@@ -51,7 +67,7 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
 
 /// Loads a component by itself.
 pub async fn load(file: &Path, bytes: &[u8], limits: Limits) -> Result<Arc<Provider>> {
-    let loaded = runtime(None)?.load(bytes, limits).await;
+    let loaded = compile::runtime(compile::options(None))?.load(bytes, limits).await;
     // Its names and its last words are in the reason.
     let reason = |error| anyhow!(printable(&format!("{:#}", anyhow::Error::new(error))));
     loaded.map_err(reason).with_context(|| format!("{} is not a provider", file.display()))

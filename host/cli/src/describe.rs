@@ -1,8 +1,8 @@
 //! `capwasm describe cluster`: collect what belongs to a Cluster, and show it.
 
 use anyhow::{Context, Result, bail};
-use capwasm_api::json;
 use capwasm_api::names::{CORE_GROUP, labels};
+use capwasm_object::{json, meta};
 use clap::Args;
 use jiff::Timestamp;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
@@ -48,21 +48,21 @@ pub async fn collect(client: &kube::Client, namespace: &str, name: &str) -> Resu
     }
     if let Some(control_plane) = reader.referenced(cluster.pointer("/spec/controlPlaneRef")).await? {
         let mut node = Node::of(&control_plane).labelled("ControlPlane");
-        node.children = reader.machines(&machines, json::uid(&control_plane)).await?;
+        node.children = reader.machines(&machines, meta::uid(&control_plane)).await?;
         root.children.push(node);
     }
     let sets = reader.list("MachineSet", name).await?;
     let mut workers = Node::group("Workers");
     for deployment in reader.list("MachineDeployment", name).await? {
         let mut node = Node::of(&deployment);
-        for set in sets.iter().filter(|set| owned_by(set, json::uid(&deployment))) {
-            node.children.extend(reader.machines(&machines, json::uid(set)).await?);
+        for set in sets.iter().filter(|set| owned_by(set, meta::uid(&deployment))) {
+            node.children.extend(reader.machines(&machines, meta::uid(set)).await?);
         }
         workers.children.push(node);
     }
     for set in sets.iter().filter(|set| !has_owner(set, "MachineDeployment")) {
         let mut node = Node::of(set);
-        node.children = reader.machines(&machines, json::uid(set)).await?;
+        node.children = reader.machines(&machines, meta::uid(set)).await?;
         workers.children.push(node);
     }
     for pool in reader.list("MachinePool", name).await? {
@@ -72,14 +72,14 @@ pub async fn collect(client: &kube::Client, namespace: &str, name: &str) -> Resu
         node.children.extend(infrastructure.map(|found| Node::of(&found).labelled("MachinePoolInfrastructure")));
         let bootstrap = reader.referenced(pool.pointer(&format!("{template}/bootstrap/configRef"))).await?;
         node.children.extend(bootstrap.map(|found| Node::of(&found).labelled("BootstrapConfig")));
-        node.children.extend(reader.machines(&machines, json::uid(&pool)).await?);
+        node.children.extend(reader.machines(&machines, meta::uid(&pool)).await?);
         workers.children.push(node);
     }
     if !workers.children.is_empty() {
         root.children.push(workers);
     }
     let lone: Vec<Value> = machines.iter().filter(|machine| has_owner(machine, "Cluster")).cloned().collect();
-    root.children.extend(reader.machines(&lone, json::uid(&cluster)).await?);
+    root.children.extend(reader.machines(&lone, meta::uid(&cluster)).await?);
     Ok(root)
 }
 
@@ -88,7 +88,7 @@ fn owned_by(object: &Value, uid: &str) -> bool {
 }
 
 fn has_owner(object: &Value, kind: &str) -> bool {
-    json::items(object, "/metadata/ownerReferences").iter().any(|owner| json::kind(owner) == kind)
+    json::items(object, "/metadata/ownerReferences").iter().any(|owner| meta::kind(owner) == kind)
 }
 
 struct Reader<'a> {
@@ -129,13 +129,13 @@ impl Reader<'_> {
 
     /// The OpenStackServer behind an OpenStackMachine, which has its name; none of other kinds.
     async fn server(&self, infrastructure: &Value) -> Result<Option<Value>> {
-        if json::kind(infrastructure) != "OpenStackMachine" {
+        if meta::kind(infrastructure) != "OpenStackMachine" {
             return Ok(None);
         }
-        let gvk = GroupVersionKind::gvk(json::group(infrastructure), "v1alpha1", "OpenStackServer");
+        let gvk = GroupVersionKind::gvk(meta::group(infrastructure), "v1alpha1", "OpenStackServer");
         let resource = ApiResource::from_gvk(&gvk);
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), self.namespace, &resource);
-        let name = json::name(infrastructure);
+        let name = meta::name(infrastructure);
         let found = api.get_opt(name).await.with_context(|| format!("unable to read OpenStackServer {name}"))?;
         found.map(|object| typed(&object, &resource)).transpose()
     }

@@ -1,28 +1,9 @@
-//! What machines run on: a real Docker engine, or the simulated one as a process of its own.
+//! What machines run on, as arguments.
 
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
-use capwasm_runtime::NamedEndpoint;
-use capwasm_sim::docker::Docker;
-use capwasm_sim::image::{self, Flavour};
+use capwasm_server::engine::{self, named::Environment};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
-
-mod docker;
-
-/// Where a Docker engine listens by default.
-pub const DOCKER_SOCKET: &str = "/var/run/docker.sock";
-/// Repository of the images of simulated nodes, and the load balancer's repository and tag.
-const NODE: &str = "capwasm/node";
-const LOAD_BALANCER: (&str, &str) = ("capwasm/haproxy", "simulated");
-/// An image pull is one long request.
-const LONGEST_REQUEST_SECONDS: u64 = 900;
-/// How long the simulated engine may take to come up.
-const SIM_READY: Duration = Duration::from_secs(15);
 
 /// Options of every command that provisions machines.
 #[derive(Args, Clone, Debug)]
@@ -30,19 +11,19 @@ const SIM_READY: Duration = Duration::from_secs(15);
 pub struct Options {
     /// What machines run on. `auto` takes Docker where it answers, and the simulator elsewhere.
     #[arg(long, value_enum, default_value = "auto")]
-    pub engine: Choice,
-    /// Socket of the Docker engine.
-    #[arg(long, env = "CAPWASM_DOCKER_SOCKET", default_value = DOCKER_SOCKET)]
-    pub docker_socket: PathBuf,
+    engine: Choice,
+    /// Socket of the Docker engine. Default: the engine that `docker` would take, by DOCKER_HOST, DOCKER_CONTEXT and the current
+    /// context, as far as it is on a unix socket or on TCP without TLS.
+    #[arg(long, env = "CAPWASM_DOCKER_SOCKET")]
+    docker_socket: Option<PathBuf>,
     /// On Docker: run a simulated node in each container instead of kindest/node, for machines without an image registry.
     /// Images are made for these Kubernetes versions: `v1.34.0,v1.35.0`.
     #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
-    pub simulated_nodes: Vec<String>,
+    simulated_nodes: Vec<String>,
 }
 
-/// What machines run on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Choice {
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Choice {
     /// Docker where it answers, else the simulator.
     Auto,
     /// A Docker engine.
@@ -51,220 +32,19 @@ pub enum Choice {
     Sim,
 }
 
-/// An engine that answers.
-#[derive(Clone, Debug)]
-pub struct Engine {
-    /// Its socket.
-    pub socket: PathBuf,
-    /// What its machines are.
-    pub machines: Machines,
-    /// Process of the simulated engine.
-    pub simulator: Option<u32>,
-}
-
-/// How real a machine is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Machines {
-    /// kindest/node in Docker containers.
-    Kind,
-    /// Simulated nodes in Docker containers.
-    SimulatedInDocker,
-    /// Simulated containers with simulated nodes.
-    Simulated,
-}
-
-impl Engine {
-    /// As a granted endpoint.
-    pub fn endpoint(&self) -> NamedEndpoint {
-        NamedEndpoint { timeout_seconds: Some(LONGEST_REQUEST_SECONDS), ..NamedEndpoint::unix(self.socket.clone()) }
-    }
-
-    /// `spec.configuration` of docker-infra on this engine.
-    pub fn configuration(&self) -> Value {
-        match self.machines {
-            Machines::Kind => json!({}),
-            Machines::Simulated => json!({"privileged": false}),
-            Machines::SimulatedInDocker => json!({
-                "privileged": false,
-                "network": "capwasm",
-                "images": {"node": format!("{NODE}:{{version}}"), "loadBalancer": format!("{}:{}", LOAD_BALANCER.0, LOAD_BALANCER.1)},
-            }),
+impl Options {
+    /// For the host.
+    pub fn server(&self) -> engine::Options {
+        let choice = match self.engine {
+            Choice::Auto => engine::Choice::Auto,
+            Choice::Docker => engine::Choice::Docker,
+            Choice::Sim => engine::Choice::Sim,
+        };
+        engine::Options {
+            choice,
+            docker_socket: self.docker_socket.clone(),
+            environment: Environment::of_this_process(),
+            simulated_nodes: self.simulated_nodes.clone(),
         }
-    }
-
-    /// In words.
-    pub fn describe(&self) -> String {
-        match self.machines {
-            Machines::Kind => format!("Docker containers, engine at {}", self.socket.display()),
-            Machines::SimulatedInDocker => {
-                format!("SIMULATED nodes in Docker containers, engine at {}", self.socket.display())
-            }
-            Machines::Simulated => format!("SIMULATED, engine at {}", self.socket.display()),
-        }
-    }
-}
-
-/// Finds or starts the engine.
-pub async fn start(options: &Options, data_dir: &Path) -> Result<Engine> {
-    let docker = match options.engine {
-        Choice::Sim => false,
-        Choice::Docker => {
-            docker::ping(&options.docker_socket).await.with_context(|| {
-                format!(
-                    "no Docker engine answers at {}: start one, give --docker-socket, or use --engine sim",
-                    options.docker_socket.display()
-                )
-            })?;
-            true
-        }
-        Choice::Auto => docker::ping(&options.docker_socket).await.is_ok(),
-    };
-    if !docker {
-        return simulator(data_dir).await;
-    }
-    let socket = options.docker_socket.clone();
-    if options.simulated_nodes.is_empty() {
-        return Ok(Engine { socket, machines: Machines::Kind, simulator: None });
-    }
-    simulated_nodes(&socket, &options.simulated_nodes).await?;
-    Ok(Engine { socket, machines: Machines::SimulatedInDocker, simulator: None })
-}
-
-/// Like [`start`], for a cluster of one version right now: falls back to simulated nodes when Docker has no kindest/node
-/// image of it and cannot pull one. `say` tells the user.
-pub async fn start_for(
-    options: &Options,
-    data_dir: &Path,
-    version: &str,
-    say: &mut dyn FnMut(String),
-) -> Result<Engine> {
-    let engine = start(options, data_dir).await?;
-    if engine.machines != Machines::Kind {
-        return Ok(engine);
-    }
-    let image = format!("kindest/node:{version}");
-    if docker::has_image(&engine.socket, &image).await? {
-        return Ok(engine);
-    }
-    say(format!("pulling {image}"));
-    match docker::pull(&engine.socket, "kindest/node", version).await {
-        Ok(()) => Ok(engine),
-        Err(error) => {
-            say(format!("{image} cannot be pulled ({error:#}); the nodes will be SIMULATED, in real containers"));
-            simulated_nodes(&engine.socket, &[version.to_owned()]).await?;
-            Ok(Engine { machines: Machines::SimulatedInDocker, ..engine })
-        }
-    }
-}
-
-/// Loads the images of simulated nodes into a Docker engine.
-async fn simulated_nodes(socket: &Path, versions: &[String]) -> Result<()> {
-    let binary = std::env::current_exe()?.with_file_name("capwasm-node");
-    if !binary.is_file() {
-        bail!("{} is not there: simulated nodes in containers need it; run `cargo xtask build`", binary.display());
-    }
-    let docker = Docker::unix(socket);
-    let unable = "unable to make the images of simulated nodes";
-    image::load(&docker, &binary, LOAD_BALANCER.0, LOAD_BALANCER.1, Flavour::Balancer).await.context(unable)?;
-    for version in versions {
-        image::load(&docker, &binary, NODE, version, Flavour::Node(version)).await.context(unable)?;
-    }
-    Ok(())
-}
-
-/// The simulated engine of a data folder: the one that runs, or a new process that outlives this one.
-async fn simulator(data_dir: &Path) -> Result<Engine> {
-    let socket = socket_path(data_dir)?;
-    let engine = |simulator| Engine { socket: socket.clone(), machines: Machines::Simulated, simulator };
-    if docker::ping(&socket).await.is_ok() {
-        return Ok(engine(None));
-    }
-    let folder = data_dir.join("sim");
-    std::fs::create_dir_all(&folder).with_context(|| format!("unable to make {}", folder.display()))?;
-    let log_path = folder.join("sim.log");
-    let log = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&log_path)
-        .with_context(|| format!("unable to write {}", log_path.display()))?;
-    let child = Command::new(std::env::current_exe()?)
-        .args(["sim", "--socket"])
-        .arg(&socket)
-        .arg("--data-dir")
-        .arg(&folder)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        // A Ctrl-C at this terminal is for the host; the engine goes on, as dockerd would.
-        .process_group(0)
-        .spawn()
-        .context("unable to start the simulated engine")?;
-    let mut starting = Starting { child, serves: false };
-    let deadline = tokio::time::Instant::now() + SIM_READY;
-    loop {
-        if docker::ping(&socket).await.is_ok() {
-            starting.serves = true;
-            return Ok(engine(Some(starting.child.id())));
-        }
-        let ended = starting.child.try_wait()?;
-        if ended.is_some() || tokio::time::Instant::now() > deadline {
-            let log = std::fs::read_to_string(&log_path).unwrap_or_default();
-            let last: Vec<&str> = log.lines().rev().take(3).collect();
-            bail!("the simulated engine does not answer; the end of {}: {}", log_path.display(), last.join(" / "));
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// An engine that is not yet anybody's: it ends when the wait for it does.
-struct Starting {
-    child: std::process::Child,
-    serves: bool,
-}
-
-impl Drop for Starting {
-    fn drop(&mut self) {
-        if !self.serves {
-            // It may have ended by itself.
-            let _ = self.child.kill();
-        }
-    }
-}
-
-/// Ends a simulated engine that this process started, with all its containers.
-pub fn stop_simulator(process: u32) -> Result<()> {
-    let process = rustix::process::Pid::from_raw(i32::try_from(process)?).context("no process id")?;
-    rustix::process::kill_process(process, rustix::process::Signal::TERM).context("unable to stop the simulated engine")
-}
-
-/// `sim.sock` in the data folder, or a short path where that is too long for a socket.
-fn socket_path(data_dir: &Path) -> Result<PathBuf> {
-    const LONGEST: usize = 100;
-    let folder = std::path::absolute(data_dir)?;
-    let socket = folder.join("sim.sock");
-    if socket.as_os_str().len() <= LONGEST {
-        return Ok(socket);
-    }
-    use sha2::{Digest, Sha256};
-    let hash: String = Sha256::digest(folder.as_os_str().as_encoded_bytes())
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    Ok(std::env::temp_dir().join(format!("capwasm-{hash}.sock")))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-    use super::*;
-
-    #[test]
-    fn a_deep_data_folder_still_has_a_socket_that_can_be_bound() {
-        assert_eq!(socket_path(Path::new("/data")).unwrap(), Path::new("/data/sim.sock"));
-        let deep = PathBuf::from("/d".repeat(80));
-        let socket = socket_path(&deep).unwrap();
-        assert!(socket.as_os_str().len() < 100, "{}", socket.display());
-        assert_eq!(socket, socket_path(&deep).unwrap(), "the same folder has the same socket");
     }
 }

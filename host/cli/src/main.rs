@@ -1,21 +1,13 @@
-//! The `capwasm` binary: arguments and wiring, nothing else.
+//! The `capwasm` binary: arguments and output. What runs is in `capwasm-server`.
 
-mod admission;
 mod apiserver;
-mod artifacts;
-mod bundle;
 mod compile;
-mod conversion;
+mod crds;
 mod describe;
-mod diagnostics;
-mod embedded;
 mod engine;
-mod files;
 mod generate;
 mod get;
-mod host;
 mod kubeconfig;
-mod leadership;
 mod openstack;
 mod output;
 mod provider;
@@ -27,8 +19,6 @@ mod signals;
 mod sim;
 mod sync;
 mod telemetry;
-#[cfg(test)]
-mod testing;
 mod tree;
 mod up;
 mod webhook;
@@ -77,12 +67,15 @@ enum Command {
     /// Make a recorded call again, without the world that it ran in.
     Replay(replay::Options),
     /// Print the CustomResourceDefinitions that a host installs, as YAML.
-    Crds(bundle::CrdsOptions),
+    Crds(crds::Options),
     /// Print a completion script.
     Completion(Completion),
     /// Compile a component for the host that started this.
-    #[command(name = compile::COMMAND, hide = true)]
+    #[command(name = capwasm_server::compile::COMMAND, hide = true)]
     CompileComponent(compile::Options),
+    /// Write this program with components compiled into it.
+    #[command(hide = true)]
+    Precompile(compile::Precompile),
 }
 
 #[derive(Subcommand)]
@@ -131,7 +124,7 @@ fn main() -> ExitCode {
         }
     };
     let quiet = matches!(arguments.command, Command::Quickstart(_));
-    let telemetry = match arguments.telemetry.start(quiet, runtime.handle()) {
+    let telemetry = match arguments.telemetry.server(quiet).start(runtime.handle()) {
         Ok(telemetry) => telemetry,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -154,6 +147,7 @@ fn main() -> ExitCode {
 async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::CompileComponent(options) => return Ok(compile::run(&options)),
+        Command::Precompile(options) => compile::precompile(options).await?,
         Command::Quickstart(options) => return quickstart::run(options).await,
         Command::Up(options) => up::run(options).await?,
         Command::Run(options) => run::run(options).await?,
@@ -164,7 +158,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Generate(Generate::Cluster(options)) => output::write(&generate::cluster(&options))?,
         Command::Provider(command) => return provider::run(command).await,
         Command::Replay(options) => return replay::run(options).await,
-        Command::Crds(options) => bundle::print_crds(options).await?,
+        Command::Crds(options) => crds::print(options).await?,
         Command::Completion(Completion { shell }) => {
             clap_complete::generate(shell, &mut Arguments::command(), "capwasm", &mut std::io::stdout());
         }

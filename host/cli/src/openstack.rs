@@ -1,10 +1,8 @@
 //! What the operator lets openstack-infra reach: no provider can know the addresses of somebody's cloud.
 
 use capwasm_runtime::{Grants, Origin};
+use capwasm_server::bundle::OPENSTACK as PROVIDER;
 use clap::Args;
-
-/// The bundled provider that these are granted to.
-pub const PROVIDER: &str = "openstack-infra";
 
 /// Grants of openstack-infra that are not there unless the operator says so. Without any it reaches no cloud.
 #[derive(Args, Clone, Debug, Default)]

@@ -11,15 +11,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use capwasm_api::descriptor::Descriptor;
+use capwasm_contract::descriptor::Descriptor;
+use capwasm_server::engine::{self, Engine, Machines};
+use capwasm_server::up::{self, Up};
+use capwasm_server::{bundle, embedded, files, host};
 use clap::Args;
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use self::progress::Progress;
-use crate::engine::{self, Engine, Machines};
-use crate::generate;
-use crate::up::{self, Up};
-use crate::{describe, embedded, files, get, host, signals, tree};
+use crate::{describe, generate, get, signals, tree};
 
 /// Options of `capwasm quickstart`.
 #[derive(Args)]
@@ -28,7 +29,7 @@ pub struct Options {
     #[arg(default_value = "quick")]
     name: String,
     #[command(flatten)]
-    engine: engine::Options,
+    engine: crate::engine::Options,
     /// Kubernetes version of the machines.
     #[arg(long, default_value = "v1.34.0")]
     kubernetes_version: String,
@@ -88,12 +89,12 @@ pub async fn run(options: Options) -> Result<ExitCode> {
         .as_ref()
         .map(|path| std::fs::read_to_string(path).with_context(|| format!("unable to read {}", path.display())));
     let sample = sample.transpose()?.unwrap_or_default();
-    let mut provider_dir = crate::bundle::provider_dir(options.provider_dir.clone())?;
+    let mut provider_dir = bundle::provider_dir(options.provider_dir.clone())?;
     if !options.provider.is_empty() {
         provider_dir = host::extra::folder(&provider_dir, &folder)?;
     }
     let (up, providers) = tokio::select! {
-        up = manage(provider_dir, &folder, engine, &options.provider) => up?,
+        up = manage(provider_dir, &folder, engine, &options.provider, &shutdown) => up?,
         () = shutdown.cancelled() => bail!("interrupted"),
     };
     progress.say(&format!(
@@ -163,7 +164,8 @@ impl Drop for Simulator {
 async fn start_engine(options: &Options, folder: &Path, progress: &Progress) -> Result<Engine> {
     embedded::private_folder(folder)?;
     progress.say("starting: container engine, API server, providers");
-    engine::start_for(&options.engine, folder, &options.kubernetes_version, &mut |text| progress.say(&text)).await
+    engine::start_for(&options.engine.server(), folder, &options.kubernetes_version, &mut |text| progress.say(&text))
+        .await
 }
 
 /// API server and host on an engine that answers.
@@ -172,32 +174,23 @@ async fn manage(
     folder: &Path,
     engine: Engine,
     providers: &[PathBuf],
+    shutdown: &CancellationToken,
 ) -> Result<(Up, Vec<Descriptor>)> {
-    let server = embedded::start(&embedded::Options {
+    let server = embedded::Options {
         data_dir: folder.to_owned(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         kubeconfig: Some(folder.join("management.kubeconfig")),
-    })
-    .await?;
-    let host_options = host::Options {
-        conversions: Some(server.conversions.clone()),
-        ..up::host_options(provider_dir, folder, &engine)
     };
-    let host = match host::start(server.client.clone(), &host_options).await {
-        Ok(host) => host,
-        Err(error) => {
-            server.stop().await?;
-            return Err(error);
-        }
-    };
-    let up = Up { server, host, engine };
+    let host = host::Options::new(provider_dir, folder);
+    let options = up::Options { server, host, diagnostics: None };
+    let up = up::start(&options, engine, shutdown).await?;
     if providers.is_empty() {
         return Ok((up, Vec::new()));
     }
-    match host::extra::start(&up.server.client, &host_options, providers).await {
+    match host::extra::start(&up.server.client, &up.host, &options.host.on(&up.engine), providers).await {
         Ok(providers) => Ok((up, providers)),
         Err(error) => {
-            up::stop(up).await?;
+            up.stop().await?;
             Err(error)
         }
     }
@@ -262,6 +255,6 @@ async fn tear_down(options: &Options, up: Up, sample: &str) -> Result<()> {
         sample::delete(&up.server.client, &manifests(options, &up)).await
     })
     .await;
-    up::stop(up).await?;
+    up.stop().await?;
     deleted.context("the cluster is not gone after 120 s; look for its containers")?
 }

@@ -8,15 +8,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use capwasm_api::json;
+use capwasm_object::meta;
 use capwasm_providers::rehearse::{self, Difference, Paint, Report, With};
 use capwasm_runtime::Provider;
 use capwasm_runtime::record::{self, Ended, Recording, Replay};
+use capwasm_server::bundle;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use crate::compile;
 use crate::output::Output;
-use crate::{bundle, compile};
 
 /// What a command ends with when there is a difference, apart from 1 for an error and 2 for wrong arguments.
 pub const DIFFERS: u8 = 3;
@@ -198,9 +199,9 @@ fn header(recording: &Recording) -> String {
         recording.version,
         recording.digest.get(..19).unwrap_or(&recording.digest),
         recording.function,
-        json::kind(&object),
-        json::namespace(&object),
-        json::name(&object),
+        meta::kind(&object),
+        meta::namespace(&object),
+        meta::name(&object),
         recording.facts.id,
         line(&recording.ended)
     )

@@ -3,14 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use capwasm_server::{bundle, host, run};
 use clap::Args;
 
 use crate::kubeconfig::Connection;
-use crate::{bundle, diagnostics, engine, host, leadership, openstack, recordings, signals, sync, up, webhook};
-
-/// Why it ends without being told to.
-const LOST: &str = "the Lease was lost: another host takes over";
+use crate::{engine, openstack, recordings, signals, sync, webhook};
 
 /// Options of `capwasm run`.
 #[derive(Args)]
@@ -52,58 +50,21 @@ pub async fn run(options: Options) -> Result<()> {
     let shutdown = signals::shutdown()?;
     let provider_dir = bundle::provider_dir(options.provider_dir)?;
     let client = options.connection.client().await?;
-    if options.core {
-        leadership::refuse_beside_upstream(&client).await?;
-    }
-    let identity = format!("{}_{}", hostname(), std::process::id());
-    let mut held = tokio::select! {
-        held = leadership::acquire(&client, &options.lease_namespace, &identity) => held?,
-        () = shutdown.cancelled() => return Ok(()),
+    let host = host::Options {
+        core: options.core,
+        grants: vec![options.openstack.grants()],
+        sync_period: options.sync.period,
+        recordings: Some(options.recordings.files(&options.data_dir)),
+        require_signatures: options.require_signatures,
+        ..host::Options::new(provider_dir, &options.data_dir)
     };
-    if options.core {
-        // It may have come while we waited.
-        leadership::refuse_beside_upstream(&client).await?;
-    }
-    crate::embedded::private_folder(&options.data_dir)?;
-    let start = async {
-        let engine = engine::start(&options.engine, &options.data_dir).await?;
-        let webhook = webhook::start(&client, &options.webhook, &options.lease_namespace).await?;
-        let host_options = host::Options {
-            core: options.core,
-            conversions: webhook.as_ref().map(|webhook| webhook.conversions.clone()),
-            grants: vec![options.openstack.grants()],
-            sync_period: options.sync.period,
-            recordings: Some(options.recordings.files(&options.data_dir)),
-            require_signatures: options.require_signatures,
-            ..up::host_options(provider_dir, &options.data_dir, &engine)
-        };
-        anyhow::Ok((host::start(client, &host_options).await?, webhook, engine))
+    let options = run::Options {
+        host,
+        engine: options.engine.server(),
+        webhook: options.webhook.server(),
+        lease_namespace: options.lease_namespace,
+        data_dir: options.data_dir,
+        diagnostics: options.diagnostics,
     };
-    // Controllers run before all providers serve, which may take minutes: the Lease counts from the first.
-    let (host, webhook, engine) = tokio::select! {
-        started = start => started?,
-        () = shutdown.cancelled() => return Ok(()),
-        _ = held.wait_for(|held| !*held) => bail!(LOST),
-    };
-    let served = diagnostics::serve(options.diagnostics, host.registry.clone(), shutdown.clone()).await?;
-    println!("capwasm runs (core: {}, machines: {})", options.core, engine.describe());
-    let lost = tokio::select! {
-        () = shutdown.cancelled() => false,
-        _ = held.wait_for(|held| !*held) => true,
-    };
-    if lost {
-        // Another host may write from now on: passes that run are not waited for, they end with the process.
-        bail!(LOST);
-    }
-    host.stop().await;
-    if let Some(webhook) = webhook {
-        webhook.stop().await;
-    }
-    served.await?;
-    Ok(())
-}
-
-fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "capwasm".to_owned(), |name| name.trim().to_owned())
+    run::run(client, options, shutdown, |line| println!("{line}")).await
 }

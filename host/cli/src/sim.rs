@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use capwasm_sim::docker::Docker;
-use capwasm_sim::openstack::{self, OpenStack};
-use capwasm_sim::{NODE_GRACE, SimOptions};
+use capwasm_sim_engine::{NODE_GRACE, SimOptions};
+use capwasm_sim_openstack::{self as openstack, OpenStack};
+use capwasm_sim_service::docker::Docker;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +17,7 @@ use crate::signals;
 const FAILURES: &str = "\
 Failures on request: the container label capwasm.dev/simulate (never-join, fail-bootstrap, slow-start=<ms>[..<ms>],
 unhealthy=<static pod>, etcd-lost, not-ready, silent; several with commas), or POST /capwasm/faults on the socket, for
-nodes and for calls of the engine's API. See host/sim/README.md. With --openstack the same path on its address concerns calls
+nodes and for calls of the engine's API. See sim/README.md. With --openstack the same path on its address concerns calls
 of OpenStack's APIs.";
 
 /// Options of `capwasm sim`.
@@ -54,12 +54,12 @@ pub async fn run(options: Options) -> Result<()> {
     let node_grace = Duration::from_secs(options.node_grace);
     let sim = SimOptions { node_grace, ..SimOptions::new(options.socket.clone(), options.data_dir.clone()) };
     let Some(address) = options.openstack else {
-        capwasm_sim::run(sim, shutdown).await?;
+        capwasm_sim_engine::run(sim, shutdown).await?;
         return Ok(());
     };
     // The engine outlives the OpenStack on it, whose end then leaves nothing half done.
     let stop_engine = CancellationToken::new();
-    let mut engine = tokio::spawn(capwasm_sim::run(sim, stop_engine.clone()));
+    let mut engine = tokio::spawn(capwasm_sim_engine::run(sim, stop_engine.clone()));
     let outcome = tokio::select! {
         ended = &mut engine => return Ok(ended??),
         outcome = serve_openstack(&options, address, shutdown) => outcome,

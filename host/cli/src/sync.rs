@@ -5,9 +5,6 @@ use std::time::Duration;
 use clap::Args;
 use jiff::SignedDuration;
 
-/// Cluster API's own period.
-const USUAL: Duration = Duration::from_mins(10);
-
 /// Options of hosts.
 #[derive(Args, Clone, Copy, Debug)]
 #[group(skip)]
@@ -15,12 +12,6 @@ pub struct Options {
     /// Look at every object at least this often, give or take a tenth, also when nothing changes: 10m, 1h, 90s.
     #[arg(long = "sync-period", value_name = "DURATION", default_value = "10m", value_parser = parse)]
     pub period: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { period: USUAL }
-    }
 }
 
 fn parse(text: &str) -> Result<Duration, String> {
@@ -46,7 +37,7 @@ mod tests {
 
     #[test]
     fn the_period_is_a_duration_of_a_second_or_more() {
-        assert_eq!(Command::parse_from(["capwasm"]).sync.period, Options::default().period);
+        assert_eq!(Command::parse_from(["capwasm"]).sync.period, capwasm_server::host::SYNC_PERIOD);
         for (text, seconds) in
             [("90s", Some(90)), ("1h30m", Some(5400)), ("0s", None), ("-10m", None), ("10", None), ("often", None)]
         {

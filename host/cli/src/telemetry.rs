@@ -1,19 +1,7 @@
-//! What the host tells about itself: log lines on stderr (for people by default, JSON on request), and spans to an
-//! OpenTelemetry collector where one is named.
-//!
-//! A pass over an object is a span with a `trace_id`; what happens in it (calls of a provider, its log lines, requests
-//! to others, writes) is below it or carries it. The same id is the trace's in the collector.
+//! What the program tells about itself, as arguments.
 
-mod collector;
-mod pass_trace;
-
-use anyhow::{Context, Result};
+use capwasm_server::telemetry;
 use clap::{Args, ValueEnum};
-use opentelemetry_sdk::trace::SdkTracerProvider;
-use tokio::runtime::Handle;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 /// Options of every command.
 #[derive(Args)]
@@ -38,56 +26,19 @@ enum Format {
     Json,
 }
 
-/// Spans that are not sent yet; sent by [`Telemetry::finish`].
-pub struct Telemetry {
-    tracers: Option<SdkTracerProvider>,
-}
-
 impl Options {
-    /// Starts logging, and sending spans from `runtime`. `quiet` commands talk to the user themselves and log errors only.
-    /// RUST_LOG wins over both.
-    ///
-    /// # Errors
-    /// The collector's URL is none.
-    pub fn start(&self, quiet: bool, runtime: &Handle) -> Result<Telemetry> {
+    /// For a command; `quiet` ones talk to the user themselves and log errors only.
+    pub fn server(self, quiet: bool) -> telemetry::Options {
         let level = match (self.verbose, quiet) {
             (0, true) => "error",
             (0, false) => "info",
             (1, _) => "debug",
             _ => "trace",
         };
-        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-        let lines: Box<dyn Layer<Registry> + Send + Sync> = match self.log_format {
-            Format::Text => lines.with_target(false).boxed(),
-            Format::Json => lines.json().boxed(),
+        let format = match self.log_format {
+            Format::Text => telemetry::Format::Text,
+            Format::Json => telemetry::Format::Json,
         };
-        let wanted = EnvFilter::try_from_default_env().unwrap_or_else(|_| ours(level));
-        let subscriber = tracing_subscriber::registry().with(lines.with_filter(wanted));
-        let Some(endpoint) = &self.otlp_endpoint else {
-            subscriber.init();
-            return Ok(Telemetry { tracers: None });
-        };
-        let tracers = collector::tracers(endpoint, runtime)
-            .with_context(|| format!("unable to send spans to {endpoint} (--otlp-endpoint)"))?;
-        // A span is worth sending whether or not its log lines are shown.
-        let sent = if self.verbose == 0 { ours("info") } else { ours(level) };
-        subscriber.with(pass_trace::spans(&tracers).with_filter(sent)).init();
-        Ok(Telemetry { tracers: Some(tracers) })
+        telemetry::Options { level, format, otlp_endpoint: self.otlp_endpoint }
     }
-}
-
-impl Telemetry {
-    /// Sends what is left; says so when it cannot be sent.
-    pub fn finish(self) {
-        if let Some(Err(error)) = self.tracers.map(|tracers| tracers.shutdown()) {
-            eprintln!("warning: the last spans did not reach the collector (--otlp-endpoint): {error}");
-        }
-    }
-}
-
-/// Our own crates at a level, everybody else's errors.
-fn ours(level: &str) -> EnvFilter {
-    let crates = ["", "_apiserver", "_core", "_providers", "_reconcile", "_registry", "_remote", "_runtime", "_sim"];
-    let directives = crates.map(|name| format!("capwasm{name}={level}")).join(",");
-    EnvFilter::new(format!("error,{directives}"))
 }

@@ -1,7 +1,7 @@
 //! Objects as a tree with the condition that sums each of them up.
 
 use capwasm_api::conditions::Condition;
-use capwasm_api::json;
+use capwasm_object::{json, meta};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use jiff::Timestamp;
@@ -36,8 +36,8 @@ impl Node {
     /// An object without children.
     pub fn of(object: &Value) -> Self {
         Self {
-            kind: Some(json::kind(object).to_owned()),
-            name: Some(json::name(object).to_owned()),
+            kind: Some(meta::kind(object).to_owned()),
+            name: Some(meta::name(object).to_owned()),
             phase: json::text(object, "/status/phase").map(str::to_owned),
             conditions: json::items(object, "/status/conditions").to_vec(),
             ..Self::default()

@@ -1,58 +1,74 @@
 //! `capwasm up`: a management cluster in one process.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
+use capwasm_server::engine::Engine;
+use capwasm_server::{bundle, embedded, host, up};
 use clap::Args;
+use tokio_util::sync::CancellationToken;
 
-use crate::engine::{self, Engine};
-use crate::{bundle, diagnostics, embedded, host, openstack, recordings, signals, sync};
+use crate::{apiserver, engine, openstack, recordings, signals, sync};
 
 /// Options of `capwasm up`.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     #[command(flatten)]
-    pub server: embedded::Options,
+    server: apiserver::Embedded,
     #[command(flatten)]
-    pub engine: engine::Options,
+    engine: engine::Options,
     #[command(flatten)]
-    pub openstack: openstack::Options,
+    openstack: openstack::Options,
     #[command(flatten)]
-    pub sync: sync::Options,
+    sync: sync::Options,
     #[command(flatten)]
-    pub recordings: recordings::Options,
+    recordings: recordings::Options,
     /// Folder with components. Default: `plugins` beside the binary.
     #[arg(long)]
-    pub provider_dir: Option<PathBuf>,
+    provider_dir: Option<PathBuf>,
     /// Take components from registries only with a signature: WasmProviders need spec.verification.publicKeys.
     #[arg(long)]
-    pub require_signatures: bool,
+    require_signatures: bool,
     /// Serve /metrics, /healthz and /readyz of the host here, without TLS.
     #[arg(long)]
-    pub diagnostics: Option<SocketAddr>,
-}
-
-/// A management cluster that runs.
-pub struct Up {
-    /// Its API server.
-    pub server: embedded::Embedded,
-    /// Its controllers.
-    pub host: host::Host,
-    /// What its machines run on.
-    pub engine: Engine,
+    diagnostics: Option<SocketAddr>,
 }
 
 /// Runs until SIGINT or SIGTERM.
 pub async fn run(options: Options) -> Result<()> {
     let shutdown = signals::shutdown()?;
-    let up = tokio::select! {
-        up = start(&options) => up?,
+    let provider_dir = bundle::provider_dir(options.provider_dir.clone())?;
+    let data_dir = options.server.server().data_dir;
+    embedded::private_folder(&data_dir)?;
+    let engine_options = options.engine.server();
+    let engine = tokio::select! {
+        engine = capwasm_server::engine::start(&engine_options, &data_dir) => engine?,
         () = shutdown.cancelled() => return Ok(()),
     };
-    let served = match options.diagnostics {
-        Some(address) => Some(diagnostics::serve(address, up.host.registry.clone(), shutdown.clone()).await?),
-        None => None,
+    let served = serve(&options, provider_dir, &engine, &shutdown).await;
+    let left = engine.leave().await;
+    served?;
+    if let Some(left) = left? {
+        println!("{left}");
+    }
+    Ok(())
+}
+
+/// Runs server and host on an engine.
+async fn serve(options: &Options, provider_dir: PathBuf, engine: &Engine, shutdown: &CancellationToken) -> Result<()> {
+    let server = options.server.server();
+    let host = host::Options {
+        grants: vec![options.openstack.grants()],
+        sync_period: options.sync.period,
+        recordings: Some(options.recordings.files(&server.data_dir)),
+        require_signatures: options.require_signatures,
+        ..host::Options::new(provider_dir, &server.data_dir)
+    };
+    let up_options = up::Options { server, host, diagnostics: options.diagnostics };
+    let up = tokio::select! {
+        up = up::start(&up_options, engine.clone(), shutdown) => up?,
+        () = shutdown.cancelled() => return Ok(()),
     };
     println!(
         "capwasm is ready on {} (kubeconfig: {}, machines: {})",
@@ -61,56 +77,5 @@ pub async fn run(options: Options) -> Result<()> {
         up.engine.describe()
     );
     shutdown.cancelled().await;
-    stop(up).await?;
-    if let Some(served) = served {
-        served.await?;
-    }
-    Ok(())
-}
-
-/// Starts server, engine and host; returns when all of them serve.
-pub async fn start(options: &Options) -> Result<Up> {
-    let provider_dir = bundle::provider_dir(options.provider_dir.clone())?;
-    embedded::private_folder(&options.server.data_dir)?;
-    let engine = engine::start(&options.engine, &options.server.data_dir).await?;
-    let server = embedded::start(&options.server).await?;
-    let host_options = host::Options {
-        conversions: Some(server.conversions.clone()),
-        grants: vec![options.openstack.grants()],
-        sync_period: options.sync.period,
-        recordings: Some(options.recordings.files(&options.server.data_dir)),
-        require_signatures: options.require_signatures,
-        ..host_options(provider_dir, &options.server.data_dir, &engine)
-    };
-    let host = host::start(server.client.clone(), &host_options).await;
-    match host {
-        Ok(host) => Ok(Up { server, host, engine }),
-        Err(error) => {
-            server.stop().await?;
-            Err(error)
-        }
-    }
-}
-
-/// The host on an engine, for a server that does not ask it to convert.
-pub fn host_options(provider_dir: PathBuf, data_dir: &Path, engine: &Engine) -> host::Options {
-    host::Options {
-        provider_dir,
-        aot_dir: Some(data_dir.join("aot")),
-        components_dir: Some(data_dir.join("components")),
-        require_signatures: false,
-        endpoints: vec![("docker".to_owned(), engine.endpoint())],
-        grants: Vec::new(),
-        configurations: vec![("docker-infra".to_owned(), engine.configuration())],
-        sync_period: sync::Options::default().period,
-        core: true,
-        conversions: None,
-        recordings: None,
-    }
-}
-
-/// Stops the host before its server. The engine goes on: its machines outlive the host.
-pub async fn stop(up: Up) -> Result<()> {
-    up.host.stop().await;
-    up.server.stop().await
+    up.stop().await
 }

@@ -3,97 +3,139 @@
 use std::sync::Arc;
 
 use capwasm_api::conditions::{self, Condition};
-use capwasm_api::{defaults, json};
+use capwasm_api::defaults;
+use capwasm_api::kinds::{Object, lay_over, view};
+use capwasm_object::{json, meta};
+use capwasm_reconcile::ReconcileError;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 
-/// What was observed, and the copy that a decision works on. The copy is defaulted first: where no webhook did, core's
-/// first write persists the defaults.
-pub(crate) struct Draft {
+/// What was observed, and the copy that a decision works on: spec and status in types, which are laid over the rest at the end.
+/// The copy is defaulted first: where no webhook did, core's first write persists the defaults.
+pub(crate) struct Draft<'a, Spec, Status> {
     observed: Arc<Value>,
+    /// Spec and status as they were read.
+    read: &'a Object<Spec, Status>,
+    /// As it should be, but for what `spec` and `status` say.
+    pub(crate) object: Value,
     /// As it should be.
-    pub(crate) desired: Value,
+    pub(crate) spec: Spec,
+    /// As it should be, but for the conditions.
+    pub(crate) status: Status,
     now: Timestamp,
 }
 
-impl Draft {
-    /// A draft that differs from `observed` by its defaults only.
-    pub(crate) fn new(observed: &Arc<Value>, now: Timestamp) -> Draft {
-        let mut desired = (**observed).clone();
-        defaults::default(&mut desired, None);
-        Draft { observed: observed.clone(), desired, now }
+/// The typed view of an object.
+pub(crate) fn read<T: DeserializeOwned>(object: &Value) -> Result<T, ReconcileError> {
+    view(object).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))
+}
+
+/// The typed view of an object with its defaults, where a pass needs to know them before it can decide. Nothing of a status has any,
+/// so that is not copied for it.
+pub(crate) fn read_defaulted<Spec, Status>(object: &Value) -> Result<Object<Spec, Status>, ReconcileError>
+where
+    Spec: DeserializeOwned + Default,
+    Status: DeserializeOwned + Default,
+{
+    let fields = object.as_object().into_iter().flatten().filter(|(name, _)| *name != "status");
+    let mut defaulted: Value = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+    defaults::default(&mut defaulted, None);
+    let Object { metadata, spec, status: IgnoredAny } = read(&defaulted)?;
+    let Object::<IgnoredAny, Status> { status, .. } = read(object)?;
+    Ok(Object { metadata, spec, status })
+}
+
+impl<'a, Spec, Status> Draft<'a, Spec, Status>
+where
+    Spec: Serialize + Clone + PartialEq,
+    Status: Serialize + Clone + PartialEq,
+{
+    /// A draft that differs from `observed` by its defaults only; `read` is the typed view of it.
+    pub(crate) fn new(observed: &Arc<Value>, read: &'a Object<Spec, Status>, now: Timestamp) -> Self {
+        let mut object = (**observed).clone();
+        defaults::default(&mut object, None);
+        let (spec, status) = (read.spec.clone(), read.status.clone());
+        Draft { observed: observed.clone(), read, object, spec, status, now }
     }
 
     /// Adds a finalizer, unless deletion was asked for: then the server refuses new ones.
     pub(crate) fn finalizer(&mut self, finalizer: &str) {
-        if json::is_deleting(&self.desired) || self.has_finalizer(finalizer) {
-            return;
-        }
-        let list = json::map(&mut self.desired, &["metadata"]).entry("finalizers").or_insert_with(|| json!([]));
-        if let Some(list) = list.as_array_mut() {
-            list.push(finalizer.into());
+        if !meta::is_deleting(&self.object) {
+            meta::add_finalizer(&mut self.object, finalizer);
         }
     }
 
-    /// Whether the finalizer is there.
-    pub(crate) fn has_finalizer(&self, finalizer: &str) -> bool {
-        json::items(&self.desired, "/metadata/finalizers").iter().any(|one| one.as_str() == Some(finalizer))
+    /// Sets an annotation.
+    pub(crate) fn annotate(&mut self, key: &str, value: String) {
+        json::set(&mut self.object, &["metadata", "annotations", key], value);
     }
 
     /// Sets a condition.
     pub(crate) fn condition(&mut self, condition: &Condition) {
-        conditions::set(&mut self.desired, condition, self.now);
+        conditions::set(&mut self.object, condition, self.now);
     }
 
-    /// Sets a value; null removes it.
-    pub(crate) fn set(&mut self, path: &[&str], value: impl Into<Value>) {
-        json::set(&mut self.desired, path, value);
-    }
-
-    /// Sets a time, unless there is one.
-    pub(crate) fn set_once(&mut self, path: &[&str], time: Timestamp) {
-        let pointer: String = path.iter().map(|key| format!("/{key}")).collect();
-        if json::text(&self.desired, &pointer).is_none() {
-            self.set(path, conditions::timestamp(time));
+    /// Writes the spec as it is now into `object`, for those who copy what is not known of it here.
+    pub(crate) fn lay_spec(&mut self) {
+        if self.spec != self.read.spec {
+            lay_over(field(&mut self.object, "spec"), &self.read.spec, &self.spec);
         }
-    }
-
-    /// Whether what differs in the status is news for nobody but people, apart from these fields of it.
-    pub(crate) fn is_informational(&self, besides: &[&str]) -> bool {
-        conditions::is_informational(&self.observed, &self.desired, besides)
     }
 
     /// The desired object. With `reconciled`, its status says that it is about the generation that the object has once the
     /// draft's own change of the spec is written, so that such a change does not cost a second write of the status.
     pub(crate) fn finish(mut self, reconciled: bool) -> Value {
+        self.lay_spec();
+        if self.status != self.read.status {
+            lay_over(field(&mut self.object, "status"), &self.read.status, &self.status);
+        }
         if reconciled {
             let generation = json::number(&self.observed, "/metadata/generation").unwrap_or(0);
-            let changed = self.observed.get("spec") != self.desired.get("spec");
-            self.set(&["status", "observedGeneration"], generation + i64::from(changed));
+            let changed = self.observed.get("spec") != self.object.get("spec");
+            json::set(&mut self.object, &["status", "observedGeneration"], generation + i64::from(changed));
         }
-        self.desired
+        self.object
     }
+}
+
+/// A field of the object, made where it is missing.
+fn field<'a>(object: &'a mut Value, name: &str) -> &'a mut Value {
+    json::map(object, &[]).entry(name).or_insert(Value::Null)
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
+    use capwasm_api::kinds::{Machine, view};
+    use serde_json::json;
+
+    fn machine(metadata: Value) -> (Arc<Value>, Machine) {
+        let observed = Arc::new(json!({"metadata": metadata, "spec": {"clusterName": "c", "new": 1}}));
+        (observed.clone(), view(&observed).unwrap())
+    }
 
     #[test]
     fn the_generation_that_its_own_change_makes_is_observed_at_once() {
-        let observed = Arc::new(json!({"metadata": {"generation": 3}, "spec": {"a": 1}}));
-        assert_eq!(Draft::new(&observed, Timestamp::UNIX_EPOCH).finish(true)["status"]["observedGeneration"], 3);
-        let mut draft = Draft::new(&observed, Timestamp::UNIX_EPOCH);
-        draft.set(&["spec", "a"], 2);
-        assert_eq!(draft.finish(true)["status"]["observedGeneration"], 4);
-        assert_eq!(Draft::new(&observed, Timestamp::UNIX_EPOCH).finish(false).get("status"), None);
+        let (observed, read) = machine(json!({"generation": 3}));
+        let draft = || Draft::new(&observed, &read, Timestamp::UNIX_EPOCH);
+        assert_eq!(draft().finish(true)["status"], json!({"observedGeneration": 3}));
+        let mut changed = draft();
+        changed.spec.provider_id = Some("p://m".to_owned());
+        changed.status.phase = "Running".to_owned();
+        let changed = changed.finish(true);
+        assert_eq!(changed["status"], json!({"observedGeneration": 4, "phase": "Running"}));
+        assert_eq!(changed["spec"], json!({"clusterName": "c", "new": 1, "providerID": "p://m"}));
+        assert_eq!(draft().finish(false), *observed);
     }
 
     #[test]
     fn an_object_that_is_being_deleted_gets_no_finalizer() {
-        let observed = Arc::new(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
-        let mut draft = Draft::new(&observed, Timestamp::UNIX_EPOCH);
+        let (observed, read) = machine(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}));
+        let mut draft = Draft::new(&observed, &read, Timestamp::UNIX_EPOCH);
         draft.finalizer("f");
-        assert!(!draft.has_finalizer("f"));
+        assert!(!meta::has_finalizer(&draft.object, "f"));
     }
 }

@@ -1,23 +1,28 @@
-//! Provider objects: found by reference, at the version that their CRD's contract labels name.
+//! Provider objects: found by reference, at the version that their CRD's contract labels name, and read once.
 
 use std::sync::Arc;
 
-use capwasm_api::contract::{self, Contract};
+use capwasm_api::conditions::{Condition, Status, mirror};
+use capwasm_api::contract::{self, Contract, ControlPlane, Milestone, Report};
 use capwasm_api::kinds::ContractReference;
+use capwasm_api::names::{condition, reason};
+use capwasm_object::meta;
 use capwasm_reconcile::{CacheError, View, interests::Parts};
 use serde_json::Value;
 
 use crate::kinds;
 
-/// What a reference leads to.
+/// What a reference leads to; `T` is what the object that is there reports.
 #[derive(Clone, Debug)]
-pub(crate) enum External {
+pub(crate) enum External<T> {
     /// The object, and the contract that its kind keeps.
     Found {
         /// As the cache has it.
         object: Arc<Value>,
-        /// How to read it.
+        /// How it is read.
         contract: Contract,
+        /// What it reports.
+        report: T,
     },
     /// The kind is known and has no such object.
     Missing,
@@ -28,13 +33,18 @@ pub(crate) enum External {
     Unserved(String),
 }
 
-impl External {
-    /// The object and its contract, when it is there.
-    pub(crate) fn found(&self) -> Option<(&Value, Contract)> {
+impl<T> External<T> {
+    /// The object and what it reports, when it is there.
+    pub(crate) fn found(&self) -> Option<(&Value, &T)> {
         match self {
-            External::Found { object, contract } => Some((object, *contract)),
+            External::Found { object, report, .. } => Some((object, report)),
             _ => None,
         }
+    }
+
+    /// What the object reports, when it is there.
+    pub(crate) fn report(&self) -> Option<&T> {
+        self.found().map(|(_, report)| report)
     }
 
     /// What is wrong with the kind.
@@ -46,28 +56,93 @@ impl External {
     }
 }
 
+impl<T: Milestone> External<T> {
+    /// The condition `name` of the object that refers to this one: this one's own `Ready`, or what its flag says, or that it is not
+    /// there. `was_there` says that it has been, or need not be any more.
+    pub(crate) fn ready(&self, name: &str, was_there: bool, is_there: impl FnOnce(&T) -> bool) -> Condition {
+        self.mirrored(condition::READY, (reason::READY, reason::NOT_READY), name, was_there, is_there)
+    }
+
+    fn mirrored(
+        &self,
+        source: &str,
+        (yes, no): (&str, &str),
+        name: &str,
+        was_there: bool,
+        is_there: impl FnOnce(&T) -> bool,
+    ) -> Condition {
+        match self {
+            External::Found { object, contract, report } => mirror(object, source, name, || {
+                let is_there = is_there(report);
+                Condition::new(name, is_there, if is_there { yes } else { no }).message(format!(
+                    "{} {} is {is_there}",
+                    meta::kind(object),
+                    T::flag(*contract)
+                ))
+            }),
+            External::NotInstalled(message) | External::Unserved(message) => {
+                Condition::new(name, Status::Unknown, reason::INTERNAL_ERROR).message(message.clone())
+            }
+            External::Missing if was_there => {
+                Condition::new(name, false, reason::DELETED).message("The referenced object has been deleted")
+            }
+            External::Missing => {
+                Condition::new(name, false, reason::DOES_NOT_EXIST).message("The referenced object does not exist")
+            }
+        }
+    }
+}
+
+impl External<ControlPlane> {
+    /// As [`ready`](External::ready): a control plane says that it is available. Under v1beta1 it says `Ready` for it.
+    pub(crate) fn available(&self, name: &str, was_there: bool) -> Condition {
+        let source = match self {
+            External::Found { contract: Contract::V1Beta1, .. } => condition::READY,
+            _ => condition::AVAILABLE,
+        };
+        let reasons = (reason::AVAILABLE, reason::NOT_AVAILABLE);
+        self.mirrored(source, reasons, name, was_there, |report| report.initialized)
+    }
+}
+
 /// Reads the object that `reference` names, in the namespace of the one that refers to it. Whatever is absent (the
 /// object, its CRD, a label) wakes the pass's key when it appears.
-pub(crate) async fn read(view: &View, namespace: &str, reference: &ContractReference) -> Result<External, CacheError> {
+pub(crate) async fn read<T: Report>(
+    view: &View,
+    namespace: &str,
+    reference: &ContractReference,
+) -> Result<External<T>, CacheError> {
     follow(view, namespace, reference, None).await
 }
 
+/// The same of a reference that need not be there.
+pub(crate) async fn read_optional<T: Report>(
+    view: &View,
+    namespace: &str,
+    reference: Option<&ContractReference>,
+) -> Result<Option<External<T>>, CacheError> {
+    match reference {
+        Some(reference) => read(view, namespace, reference).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 /// The same for who follows only these parts of the object.
-pub(crate) async fn read_part(
+pub(crate) async fn read_part<T: Report>(
     view: &View,
     namespace: &str,
     reference: &ContractReference,
     parts: Parts,
-) -> Result<External, CacheError> {
+) -> Result<External<T>, CacheError> {
     follow(view, namespace, reference, Some(parts)).await
 }
 
-async fn follow(
+async fn follow<T: Report>(
     view: &View,
     namespace: &str,
     reference: &ContractReference,
     parts: Option<Parts>,
-) -> Result<External, CacheError> {
+) -> Result<External<T>, CacheError> {
     let ContractReference { api_group, kind, name } = reference;
     let crd_name = contract::crd_name(api_group, kind);
     let Some(crd) = view.get(&kinds::crd(), "", &crd_name).await? else {
@@ -93,7 +168,7 @@ async fn follow(
         None => view.get(&kind, namespace, name).await?,
     };
     Ok(match object {
-        Some(object) => External::Found { object, contract },
+        Some(object) => External::Found { report: T::read(&object, contract), object, contract },
         None => External::Missing,
     })
 }

@@ -6,23 +6,24 @@
 //! a pass read wakes it; timers are for time limits alone.
 
 mod cluster;
+mod decision;
 mod draft;
 mod external;
-mod gate;
-mod health_check;
+mod int_or_percent;
 mod kinds;
 mod machine;
+mod machine_conditions;
 mod machine_deployment;
+mod machine_health_check;
 mod machine_pool;
 mod machine_set;
-mod members;
 mod ownership;
-mod percent;
+mod paused;
 mod reasons;
 mod remediation;
-mod template;
 #[cfg(test)]
 mod testing;
+mod up_to_date;
 
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ pub fn controllers(remote: Remote) -> Vec<Controller> {
         },
         Controller {
             kind: kinds::machine_health_check(),
-            reconciler: Arc::new(health_check::HealthCheckReconciler::new(remote.clone())),
+            reconciler: Arc::new(machine_health_check::HealthCheckReconciler::new(remote.clone())),
             concurrency: 10,
         },
         Controller {

@@ -4,11 +4,11 @@
 mod clone;
 mod conditions;
 mod decide;
+mod delete_priority;
+mod in_place;
 mod naming;
 mod observe;
 mod preflight;
-mod priority;
-mod propagate;
 
 use async_trait::async_trait;
 use capwasm_api::names::finalizers;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use capwasm_api::conditions;
-use capwasm_api::json;
 use capwasm_api::names::{annotations, condition, reason};
+use capwasm_object::{json, meta};
 use capwasm_reconcile::{Action, Operation, Target};
 use serde_json::{Value, json};
 
@@ -26,11 +26,11 @@ pub(crate) fn operations(machines: &[Arc<Value>], limits: &Limits) -> Vec<Operat
             && conditions::is_false(machine, condition::OWNER_REMEDIATED)
     };
     let (going, mut waiting): (Vec<_>, Vec<_>) =
-        machines.iter().filter(failed).partition(|machine| json::is_deleting(machine));
+        machines.iter().filter(failed).partition(|machine| meta::is_deleting(machine));
     let created = |machine: &Value| json::text(machine, "/metadata/creationTimestamp").unwrap_or_default().to_owned();
-    let asked = |machine: &Value| json::annotation(machine, annotations::REMEDIATE_MACHINE).is_some();
+    let asked = |machine: &Value| meta::annotation(machine, annotations::REMEDIATE_MACHINE).is_some();
     waiting.sort_by(|a, b| {
-        asked(b).cmp(&asked(a)).then_with(|| created(b).cmp(&created(a))).then_with(|| json::name(a).cmp(json::name(b)))
+        asked(b).cmp(&asked(a)).then_with(|| created(b).cmp(&created(a))).then_with(|| meta::name(a).cmp(meta::name(b)))
     });
     let mut room = limits.in_flight.as_ref().map(|(most, _)| {
         let going = i64::try_from(going.len()).unwrap_or(i64::MAX);
@@ -59,7 +59,7 @@ pub(crate) fn operations(machines: &[Arc<Value>], limits: &Limits) -> Vec<Operat
         if reason == reason::MACHINE_DELETING {
             let uid = json::text(machine, "/metadata/uid").map(str::to_owned);
             let action = Action::Delete { target: Target::of(machine), uid, propagation: None };
-            operations.push(Operation::management(format!("remediate Machine {}", json::name(machine)), action));
+            operations.push(Operation::management(format!("remediate Machine {}", meta::name(machine)), action));
         }
     }
     operations
@@ -72,7 +72,7 @@ fn say(machine: &Value, reason: &str, message: &str) -> Option<Operation> {
     (said.reason != reason || said.message != message).then(|| {
         let condition = json!({"type": name, "status": "False", "reason": reason, "message": message});
         let action = Action::SetCondition { target: Target::of(machine), condition };
-        Operation::management(format!("say of Machine {}", json::name(machine)), action)
+        Operation::management(format!("say of Machine {}", meta::name(machine)), action)
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use capwasm_api::contract::Contract;
+use capwasm_api::contract::{Contract, Report};
 use capwasm_reconcile::{Action, Operation, Plan};
 use serde_json::{Value, json};
 
@@ -16,8 +16,9 @@ pub(crate) fn core(kind: &str, name: &str, spec: Value, status: Value) -> Value 
 }
 
 /// A provider object of the newest contract.
-pub(crate) fn found(object: Value) -> External {
-    External::Found { object: Arc::new(object), contract: Contract::V1Beta2 }
+pub(crate) fn found<T: Report>(object: Value) -> External<T> {
+    let contract = Contract::V1Beta2;
+    External::Found { report: T::read(&object, contract), object: Arc::new(object), contract }
 }
 
 /// The merge patch that the operation with this key carries.

@@ -1,21 +1,18 @@
 //! What recording adds to a provider call: the same call recorded into memory, into files, and not at all, by turns. Prints
 //! one line per figure.
 
-#[path = "../../../tests/src/guests.rs"]
-#[allow(dead_code, reason = "shared with the end-to-end tests, which build plugins too")]
-mod guests;
-
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use capwasm_api::descriptor::KindPattern;
+use capwasm_contract::descriptor::KindPattern;
 use capwasm_providers::{FileOptions, RecordingMetrics, Recordings};
 use capwasm_runtime::record::Recorder;
 use capwasm_runtime::{
-    Call, Capabilities, Facts, Function, Grants, Limits, Lookup, ObjectRef, Refused, Runtime, RuntimeOptions,
+    Call, Capabilities, Facts, Function, Grants, Limits, Lookup, ObjectRef, Refused, Runtime, RuntimeOptions, Selection,
 };
+use capwasm_test_support::guests;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 
@@ -30,7 +27,7 @@ impl Lookup for Objects {
         Ok(self.0.clone())
     }
 
-    async fn list(&self, _: &str, _: &str, _: Option<&str>, _: &str) -> Result<Vec<String>, Refused> {
+    async fn list(&self, _: &Selection) -> Result<Vec<String>, Refused> {
         Ok(vec![self.0.clone()])
     }
 }

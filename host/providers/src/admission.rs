@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use capwasm_api::descriptor::KindDescriptor;
-use capwasm_api::json;
+use capwasm_contract::descriptor::KindDescriptor;
+use capwasm_object::{json, meta};
 use capwasm_runtime::{Fault, Problem, Provider, PureError, PureReply};
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -94,7 +94,7 @@ impl Admissions {
                 continue;
             }
             let (group, kind, version) = (text("/group"), text("/kind"), text("/version"));
-            let provider = json::name(wasm_provider).to_owned();
+            let provider = meta::name(wasm_provider).to_owned();
             let admitted = AdmittedKind { group: group.clone(), kind: kind.clone(), version, plural, provider };
             kinds.entry((group, kind)).or_insert(Admitted { kind: admitted, component: None });
         }
@@ -199,7 +199,7 @@ impl Admissions {
     fn component(&self, object: &Value) -> Result<Option<(String, Arc<Provider>)>, NotAdmitted> {
         let group =
             json::text(object, "/apiVersion").and_then(|version| version.split_once('/')).map_or("", |(g, _)| g);
-        match self.find(group, json::kind(object)) {
+        match self.find(group, meta::kind(object)) {
             None => Ok(None),
             Some(Admitted { kind, component: Some(component) }) => Ok(Some((kind.provider, component))),
             Some(Admitted { kind, component: None }) => Err(NotAdmitted::NotLoaded(format!(

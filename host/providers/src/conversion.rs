@@ -9,8 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use capwasm_api::descriptor::KindDescriptor;
-use capwasm_api::json;
+use capwasm_contract::descriptor::KindDescriptor;
+use capwasm_object::{json, meta};
 use capwasm_runtime::Provider;
 use parking_lot::RwLock;
 use serde_json::Value;
@@ -205,19 +205,19 @@ impl Conversions {
 /// The version of a kind that follows contract v1beta1: the one that its label names, or else the one that is spoken.
 fn older(kind: &KindDescriptor) -> String {
     let labelled =
-        json::label(&kind.crd, "cluster.x-k8s.io/v1beta1").and_then(|versions| versions.split('_').next_back());
+        meta::label(&kind.crd, "cluster.x-k8s.io/v1beta1").and_then(|versions| versions.split('_').next_back());
     format!("{}/{}", kind.group, labelled.unwrap_or(&kind.version))
 }
 
 /// An object as the provider answered it, if it is the same one in the version that was asked for.
 fn checked(text: &str, before: &Value, to: &str) -> Result<Value, String> {
     let object: Value = serde_json::from_str(text).map_err(|error| format!("its answer is not JSON: {error}"))?;
-    if json::text(&object, "/apiVersion") != Some(to) || json::kind(&object) != json::kind(before) {
+    if json::text(&object, "/apiVersion") != Some(to) || meta::kind(&object) != meta::kind(before) {
         return Err(format!(
             "it answered {} {:?} when asked for {} {to:?}",
-            json::kind(&object),
+            meta::kind(&object),
             json::text(&object, "/apiVersion").unwrap_or_default(),
-            json::kind(before)
+            meta::kind(before)
         ));
     }
     Ok(object)

@@ -3,8 +3,9 @@
 
 mod narrowing;
 
-use capwasm_api::descriptor::Descriptor;
-use capwasm_api::json;
+use capwasm_api::contract::Contract;
+use capwasm_contract::descriptor::Descriptor;
+use capwasm_object::{json, meta};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -14,8 +15,6 @@ pub use self::narrowing::narrowings;
 pub const PROVIDER: &str = "capwasm.dev/provider";
 /// What was installed, to see whether it differs without comparing schemas.
 const DIGEST: &str = "capwasm.dev/crd-digest";
-/// Contract versions, newest first.
-const CONTRACTS: [&str; 2] = ["v1beta2", "v1beta1"];
 
 /// Which of a CRD's versions can be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,18 +109,18 @@ pub fn of_provider(descriptor: &Descriptor, serving: Serving<'_>) -> Vec<Value> 
 /// Decides about one CRD. What a component that `served` before needs is there: a CRD that was widened since then is left as it is.
 pub fn decide(wanted: &Value, live: Option<&Value>, served: bool) -> Step {
     let Some(live) = live else { return Step::Create(wanted.clone()) };
-    let owner = json::label(live, PROVIDER);
-    if owner != json::label(wanted, PROVIDER) {
+    let owner = meta::label(live, PROVIDER);
+    if owner != meta::label(wanted, PROVIDER) {
         return Step::Foreign(match owner {
-            Some(owner) => format!("CRD {} belongs to provider {owner:?}", json::name(live)),
+            Some(owner) => format!("CRD {} belongs to provider {owner:?}", meta::name(live)),
             None => format!(
                 "CRD {} was installed by somebody else; label it {PROVIDER}={} to hand it over",
-                json::name(live),
-                json::label(wanted, PROVIDER).unwrap_or_default()
+                meta::name(live),
+                meta::label(wanted, PROVIDER).unwrap_or_default()
             ),
         });
     }
-    if json::annotation(live, DIGEST) != json::annotation(wanted, DIGEST) {
+    if meta::annotation(live, DIGEST) != meta::annotation(wanted, DIGEST) {
         let lost = narrowings(live, wanted);
         if lost.is_empty() {
             return Step::Patch(json!({
@@ -130,7 +129,7 @@ pub fn decide(wanted: &Value, live: Option<&Value>, served: bool) -> Step {
             }));
         }
         if !served {
-            return Step::Narrows(format!("CRD {} would be narrowed: {}", json::name(live), lost.join("; ")));
+            return Step::Narrows(format!("CRD {} would be narrowed: {}", meta::name(live), lost.join("; ")));
         }
     }
     let established = capwasm_api::conditions::is_true(live, "Established");
@@ -143,22 +142,22 @@ fn labelled(crd: &Value, provider: &str) -> Value {
     let mut crd = crd.clone();
     let digest = Sha256::digest(crd.get("spec").map(Value::to_string).unwrap_or_default());
     let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let key = |contract: &str| format!("cluster.x-k8s.io/{contract}");
-    let told: Vec<(String, String)> =
-        CONTRACTS.iter().filter_map(|of| Some((key(of), json::label(&crd, &key(of))?.to_owned()))).collect();
+    let keys = Contract::NEWEST_FIRST.map(Contract::label);
+    let told: Vec<(&String, String)> =
+        keys.iter().filter_map(|key| Some((key, meta::label(&crd, key)?.to_owned()))).collect();
     let served: Vec<String> = served_versions(&crd).map(str::to_owned).collect();
     let labels = json::map(&mut crd, &["metadata", "labels"]);
     labels.insert(PROVIDER.into(), provider.into());
     if told.is_empty() {
-        labels.insert(key(CONTRACTS[0]), served.join("_").into());
+        labels.insert(Contract::V1Beta2.label(), served.join("_").into());
     }
     // Core speaks the version that a label names, so a label must name none that cannot be asked for here.
     for (key, versions) in told {
         let spoken: Vec<&str> = versions.split('_').filter(|version| served.iter().any(|s| s == version)).collect();
         if spoken.is_empty() {
-            labels.remove(&key);
+            labels.remove(key);
         } else {
-            labels.insert(key, spoken.join("_").into());
+            labels.insert(key.clone(), spoken.join("_").into());
         }
     }
     json::map(&mut crd, &["metadata", "annotations"]).insert(DIGEST.into(), digest.into());

@@ -2,22 +2,11 @@
 //!
 //! A gate never looks at anything that the provider owns: a closed gate means that the guest is not called at all.
 
-use capwasm_api::descriptor::Role;
-use capwasm_api::json;
+use capwasm_object::{json, meta};
 use serde_json::Value;
 
-/// Whom an object belongs to, as far as it could be read.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Belongings<'a> {
-    /// The Machine that owns it; only for machines and bootstrap configurations.
-    pub machine: Option<&'a Value>,
-    /// The MachinePool that owns it, or its Machine; only for machines, pools and bootstrap configurations.
-    pub pool: Option<&'a Value>,
-    /// The Cluster that it belongs to.
-    pub cluster: Option<&'a Value>,
-    /// Whether an owner reference of the kind that the role asks for is there; a controller's object needs none.
-    pub owned: bool,
-}
+use crate::belongings::{Belongings, Waiting};
+use crate::role::Rules;
 
 /// What may happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +15,10 @@ pub enum Decision {
     Ignore,
     /// Nothing but saying so.
     Paused,
-    /// Somebody else has to act first; reason and message for the condition.
-    Waiting(&'static str, &'static str),
-    /// The finalizers have to be there before the first effect.
-    Finalize,
+    /// Somebody else has to act first.
+    Waiting(Waiting),
+    /// This finalizer has to be there before the first effect.
+    Finalize(String),
     /// The provider provisions.
     Provision,
     /// The provider removes what it made.
@@ -38,99 +27,65 @@ pub enum Decision {
     Leave,
 }
 
-/// Decides.
-pub fn decide(role: Role, finalizers: &[String], object: &Value, belongings: &Belongings<'_>) -> Decision {
-    if role == Role::Template {
-        return Decision::Ignore;
-    }
-    let paused = json::annotation(object, PAUSED).is_some()
-        || belongings.cluster.is_some_and(|cluster| json::flag(cluster, "/spec/paused") == Some(true));
+/// Decides. The first of the finalizers is the provider's own, the others are taken over from earlier owners.
+pub fn decide(rules: &dyn Rules, finalizers: &[String], object: &Value, belongings: &Belongings) -> Decision {
+    let cluster_paused = |cluster: &Value| json::flag(cluster, "/spec/paused") == Some(true);
+    let paused =
+        meta::annotation(object, PAUSED).is_some() || belongings.cluster.as_deref().is_some_and(cluster_paused);
     let held = json::items(object, "/metadata/finalizers");
     let holds = |finalizer: &String| held.iter().any(|entry| entry.as_str() == Some(finalizer));
-    if json::is_deleting(object) {
+    if meta::is_deleting(object) {
         return match (finalizers.iter().any(holds), paused) {
             (false, _) => Decision::Leave,
             (true, true) => Decision::Paused,
             (true, false) => Decision::Deprovision,
         };
     }
-    if !belongings.owned && role != Role::Controller {
-        return Decision::Ignore;
-    }
-    if role == Role::InfrastructureCluster && json::annotation(object, MANAGED_BY).is_some() {
+    if rules.is_left_alone(object) || !(belongings.owned || rules.owners().is_empty()) {
         return Decision::Ignore;
     }
     if paused {
         return Decision::Paused;
     }
-    let held_or =
-        |decision| if finalizers.first().is_some_and(|own| !holds(own)) { Decision::Finalize } else { decision };
-    if role == Role::Controller {
-        return held_or(Decision::Provision);
+    if let Err(waiting) = rules.waits(belongings) {
+        return Decision::Waiting(waiting);
     }
-    let Some(cluster) = belongings.cluster else {
-        return Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there");
-    };
-    if matches!(role, Role::InfrastructureMachine | Role::InfrastructureMachinePool | Role::Bootstrap) {
-        match role {
-            Role::InfrastructureMachine if belongings.machine.is_none() => {
-                return Decision::Waiting("WaitingForMachine", "the Machine that owns it is not there");
-            }
-            Role::InfrastructureMachinePool if belongings.pool.is_none() => {
-                return Decision::Waiting("WaitingForMachinePool", "the MachinePool that owns it is not there");
-            }
-            Role::Bootstrap if belongings.machine.or(belongings.pool).is_none() => {
-                return Decision::Waiting("WaitingForMachine", "the Machine or MachinePool that owns it is not there");
-            }
-            _ => {}
-        }
-        if json::flag(cluster, "/status/initialization/infrastructureProvisioned") != Some(true) {
-            return Decision::Waiting(
-                "WaitingForClusterInfrastructureReady",
-                "the Cluster's infrastructure is not provisioned",
-            );
-        }
+    if let Some(own) = finalizers.first().filter(|own| !holds(own)) {
+        return Decision::Finalize(own.clone());
     }
-    if finalizers.first().is_some_and(|own| !holds(own)) {
-        return Decision::Finalize;
-    }
-    let provisioned = json::flag(object, "/status/initialization/provisioned") == Some(true)
-        || json::flag(object, "/status/ready") == Some(true);
-    if belongings.data_secret().is_none() && !provisioned {
-        match role {
-            Role::InfrastructureMachine => {
-                return Decision::Waiting("WaitingForBootstrapData", "the Machine has no bootstrap data");
-            }
-            Role::InfrastructureMachinePool => {
-                return Decision::Waiting("WaitingForBootstrapData", "the MachinePool has no bootstrap data");
-            }
-            _ => {}
-        }
-    }
-    Decision::Provision
-}
-
-impl Belongings<'_> {
-    /// Name of the Secret with bootstrap data: the Machine's, or the pool's, which its Machines share.
-    pub fn data_secret(&self) -> Option<&str> {
-        let of_machine = self.machine.and_then(|machine| json::text(machine, "/spec/bootstrap/dataSecretName"));
-        let of_pool = || json::text(self.pool?, "/spec/template/spec/bootstrap/dataSecretName");
-        of_machine.or_else(of_pool)
+    match rules.waits_for_data(object, belongings) {
+        Err(waiting) => Decision::Waiting(waiting),
+        Ok(()) => Decision::Provision,
     }
 }
 
 /// Stops everything for one object.
-pub const PAUSED: &str = "cluster.x-k8s.io/paused";
-/// Somebody outside manages an infrastructure cluster.
-pub const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
+const PAUSED: &str = "cluster.x-k8s.io/paused";
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-    use super::*;
+    use std::sync::Arc;
+
+    use capwasm_contract::descriptor::Role;
     use serde_json::json;
 
+    use super::*;
+    use crate::role::rules;
+
     const OURS: &str = "docker.example/finalizer";
+
+    fn of_role(role: Role, object: &Value, belongings: &Belongings) -> Decision {
+        decide(rules(role).unwrap(), &[OURS.to_owned()], object, belongings)
+    }
+
+    fn finalize() -> Decision {
+        Decision::Finalize(OURS.to_owned())
+    }
+
+    fn waiting(reason: &'static str, message: &'static str) -> Decision {
+        Decision::Waiting(Waiting { reason, message })
+    }
 
     fn object(held: bool, deleting: bool, paused: bool) -> Value {
         let mut object = json!({"metadata": {"name": "a"}});
@@ -155,7 +110,13 @@ mod tests {
             json!({"spec": {"paused": true}, "status": {"initialization": {"infrastructureProvisioned": true}}});
         let with_data = json!({"spec": {"bootstrap": {"dataSecretName": "s"}}});
         let without_data = json!({"spec": {"bootstrap": {}}});
-        let owned = |cluster, machine| Belongings { machine, cluster, owned: true, ..Belongings::default() };
+        let some = |object: Option<&Value>| object.cloned().map(Arc::new);
+        let owned = |cluster, machine| Belongings {
+            machine: some(machine),
+            cluster: some(cluster),
+            owned: true,
+            ..Belongings::default()
+        };
         let (ic, im, bs, cp) =
             (Role::InfrastructureCluster, Role::InfrastructureMachine, Role::Bootstrap, Role::ControlPlane);
         let rows = [
@@ -174,18 +135,11 @@ mod tests {
                 Decision::Ignore,
             ),
             (
-                "a template is never an instance (G8, G12)",
-                Role::Template,
-                object(true, true, false),
-                owned(Some(&ready), None),
-                Decision::Ignore,
-            ),
-            (
                 "an owner that cannot be read is waited for",
                 ic,
                 object(false, false, false),
                 owned(None, None),
-                Decision::Waiting("WaitingForCluster", "the Cluster that it belongs to is not there"),
+                waiting("WaitingForCluster", "the Cluster that it belongs to is not there"),
             ),
             (
                 "C9: a paused Cluster stops its infrastructure",
@@ -213,7 +167,7 @@ mod tests {
                 ic,
                 object(false, false, false),
                 owned(Some(&unready), None),
-                Decision::Finalize,
+                finalize(),
             ),
             (
                 "an infrastructure cluster needs no readiness",
@@ -234,17 +188,14 @@ mod tests {
                 im,
                 object(true, false, false),
                 owned(Some(&unready), Some(&with_data)),
-                Decision::Waiting(
-                    "WaitingForClusterInfrastructureReady",
-                    "the Cluster's infrastructure is not provisioned",
-                ),
+                waiting("WaitingForClusterInfrastructureReady", "the Cluster's infrastructure is not provisioned"),
             ),
             (
                 "R4a: a machine waits for bootstrap data",
                 im,
                 object(true, false, false),
                 owned(Some(&ready), Some(&without_data)),
-                Decision::Waiting("WaitingForBootstrapData", "the Machine has no bootstrap data"),
+                waiting("WaitingForBootstrapData", "the Machine has no bootstrap data"),
             ),
             (
                 "G2: with bootstrap data the machine is made",
@@ -258,10 +209,7 @@ mod tests {
                 bs,
                 object(true, false, false),
                 owned(Some(&unready), Some(&without_data)),
-                Decision::Waiting(
-                    "WaitingForClusterInfrastructureReady",
-                    "the Cluster's infrastructure is not provisioned",
-                ),
+                waiting("WaitingForClusterInfrastructureReady", "the Cluster's infrastructure is not provisioned"),
             ),
             (
                 "R3: then it is generated",
@@ -281,7 +229,7 @@ mod tests {
             ),
         ];
         for (name, role, object, belongings, expected) in rows {
-            assert_eq!(decide(role, &[OURS.to_owned()], &object, &belongings), expected, "{name}");
+            assert_eq!(of_role(role, &object, &belongings), expected, "{name}");
         }
     }
 
@@ -289,11 +237,12 @@ mod tests {
     #[test]
     fn a_controllers_object_needs_no_owner() {
         let (ready, paused) = (json!({}), json!({"spec": {"paused": true}}));
-        let of = |cluster| Belongings { cluster, ..Belongings::default() };
+        let of =
+            |cluster: Option<&Value>| Belongings { cluster: cluster.cloned().map(Arc::new), ..Belongings::default() };
         let rows = [
             ("nobody's", object(true, false, false), of(None), Decision::Provision),
             ("of a Cluster that is not provisioned", object(true, false, false), of(Some(&ready)), Decision::Provision),
-            ("the finalizer first", object(false, false, false), of(None), Decision::Finalize),
+            ("the finalizer first", object(false, false, false), of(None), finalize()),
             ("paused", object(true, false, true), of(None), Decision::Paused),
             ("of a paused Cluster", object(true, false, false), of(Some(&paused)), Decision::Paused),
             ("deleted", object(true, true, false), of(None), Decision::Deprovision),
@@ -301,29 +250,35 @@ mod tests {
             ("deleted, and not ours", object(false, true, false), of(None), Decision::Leave),
         ];
         for (name, object, belongings, expected) in rows {
-            assert_eq!(decide(Role::Controller, &[OURS.to_owned()], &object, &belongings), expected, "{name}");
+            assert_eq!(of_role(Role::Controller, &object, &belongings), expected, "{name}");
         }
         let free = object(false, false, false);
-        assert_eq!(decide(Role::Controller, &[], &free, &of(None)), Decision::Provision, "without a finalizer");
+        let controller = rules(Role::Controller).unwrap();
+        assert_eq!(decide(controller, &[], &free, &of(None)), Decision::Provision, "without a finalizer");
+    }
+
+    /// G8, G12: a template is never an instance.
+    #[test]
+    fn a_template_has_no_gate_to_pass() {
+        assert!(rules(Role::Template).is_none());
     }
 
     #[test]
     fn an_externally_managed_infrastructure_cluster_is_left_alone() {
         let mut infra = object(true, false, false);
-        infra["metadata"]["annotations"] = json!({MANAGED_BY: "somebody"});
-        let cluster = json!({});
-        let belongings = Belongings { cluster: Some(&cluster), owned: true, ..Belongings::default() };
-        assert_eq!(decide(Role::InfrastructureCluster, &[OURS.to_owned()], &infra, &belongings), Decision::Ignore);
+        infra["metadata"]["annotations"] = json!({"cluster.x-k8s.io/managed-by": "somebody"});
+        let belongings = Belongings { cluster: Some(Arc::new(json!({}))), owned: true, ..Belongings::default() };
+        assert_eq!(of_role(Role::InfrastructureCluster, &infra, &belongings), Decision::Ignore);
     }
 
     #[test]
     fn a_kind_without_finalizers_is_provisioned_and_left_when_deleted() {
         let cluster = json!({"status": {"initialization": {"infrastructureProvisioned": true}}});
-        let machine = json!({});
-        let belongings =
-            Belongings { machine: Some(&machine), cluster: Some(&cluster), owned: true, ..Belongings::default() };
-        assert_eq!(decide(Role::Bootstrap, &[], &object(false, false, false), &belongings), Decision::Provision);
-        assert_eq!(decide(Role::Bootstrap, &[], &object(false, true, false), &belongings), Decision::Leave);
+        let machine = Some(Arc::new(json!({})));
+        let belongings = Belongings { machine, cluster: Some(Arc::new(cluster)), owned: true, ..Belongings::default() };
+        let bootstrap = rules(Role::Bootstrap).unwrap();
+        assert_eq!(decide(bootstrap, &[], &object(false, false, false), &belongings), Decision::Provision);
+        assert_eq!(decide(bootstrap, &[], &object(false, true, false), &belongings), Decision::Leave);
     }
 
     /// Pools stand behind the same gates as machines, with the MachinePool in the Machine's place.
@@ -334,13 +289,19 @@ mod tests {
         let without = json!({"spec": {"template": {"spec": {"bootstrap": {}}}}});
         let shared = json!({"spec": {"bootstrap": {"dataSecretName": ""}}});
         let unready = json!({});
-        let of = |cluster, machine, pool| Belongings { machine, pool, cluster, owned: true };
+        let some = |object: Option<&Value>| object.cloned().map(Arc::new);
+        let of = |cluster, machine, pool| Belongings {
+            machine: some(machine),
+            pool: some(pool),
+            cluster: some(cluster),
+            owned: true,
+            ..Belongings::default()
+        };
         let held = || object(true, false, false);
         let mut provisioned = held();
         provisioned["status"] = json!({"initialization": {"provisioned": true}});
         let (pool, machine, bootstrap) =
             (Role::InfrastructureMachinePool, Role::InfrastructureMachine, Role::Bootstrap);
-        let waiting = |reason, message| Decision::Waiting(reason, message);
         let rows = [
             ("no owner", pool, held(), Belongings::default(), Decision::Ignore),
             (
@@ -362,7 +323,7 @@ mod tests {
                 pool,
                 object(false, false, false),
                 of(Some(&ready), None, Some(&with_data)),
-                Decision::Finalize,
+                finalize(),
             ),
             (
                 "no data",
@@ -404,7 +365,7 @@ mod tests {
             ),
         ];
         for (name, role, object, belongings, expected) in rows {
-            assert_eq!(decide(role, &[OURS.to_owned()], &object, &belongings), expected, "{name}");
+            assert_eq!(of_role(role, &object, &belongings), expected, "{name}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! WasmProvider ─► loader: file, digest, grants, CRDs ─► a controller per kind
 //!                                                          │
-//! object ─► observe ─► gate (pure) ─► guest call ─► write-back by contract (pure) ─► plan
+//! object ─► belongings ─► gate (pure) ─► guest call ─► write-back by contract (pure) ─► plan
 //! ```
 //!
 //! The guest sees the object, its facts and what it was granted; the host keeps owner, pause, finalizer, readiness and
@@ -11,23 +11,28 @@
 
 mod admission;
 mod artifacts;
+mod belongings;
 mod components;
 mod conversion;
 mod crd;
+mod draft;
 mod etcd;
+mod field;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gate;
 mod generation;
+mod layout;
 mod lifecycle;
 mod loader;
 mod metrics;
-mod observe;
+mod own_paths;
 mod reads;
 mod reconciler;
 mod record;
 pub mod rehearse;
-mod schema;
+mod related;
+mod role;
 pub mod wasm_provider;
 mod write_back;
 

@@ -14,12 +14,12 @@ mod report;
 mod source;
 mod waiting;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use capwasm_api::json;
+use capwasm_object::{json, meta};
 use capwasm_reconcile::{
     Action, ControllerHandle, Interests, Kind, Manager, Operation, Pass, Plan, ReconcileError, Reconciler, Selector,
     Slots, Target, Verdict,
@@ -28,6 +28,7 @@ use capwasm_remote::Remote;
 use capwasm_runtime::{Grants, Limits, Provider, Runtime};
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::watch;
 
 pub use self::files::{FolderWatch, ProviderFiles};
 use self::report::{Folders, Report};
@@ -71,6 +72,8 @@ pub struct Parts {
     pub calls: CallMetrics,
     /// What became of components.
     pub swaps: SwapMetrics,
+    /// Is told the names of the WasmProviders that serve in this process. The CRDs of one that serves are established.
+    pub serving: watch::Sender<BTreeSet<String>>,
 }
 
 /// Loads providers and runs their controllers.
@@ -400,6 +403,7 @@ impl Loader {
         if let Some(conversions) = &self.parts.conversions {
             conversions.leave(name);
         }
+        self.parts.serving.send_if_modified(|serving| serving.remove(name));
         let loaded = self.providers.lock().remove(name);
         for controller in loaded.into_iter().flat_map(|loaded| loaded.controllers.into_values()) {
             controller.stop().await;
@@ -414,11 +418,11 @@ impl Loader {
             let left = pass.view.list(&kind, None, &Selector::labels([(crd::PROVIDER, name)])).await?;
             if !left.is_empty() {
                 let gone = |crd: &Arc<Value>| {
-                    let target = Target::new(&kind, "", json::name(crd));
-                    let action = Action::Delete { target, uid: Some(json::uid(crd).to_owned()), propagation: None };
-                    Operation::management(json::name(crd), action)
+                    let target = Target::new(&kind, "", meta::name(crd));
+                    let action = Action::Delete { target, uid: Some(meta::uid(crd).to_owned()), propagation: None };
+                    Operation::management(meta::name(crd), action)
                 };
-                let operations = left.iter().filter(|crd| !json::is_deleting(crd)).map(gone).collect();
+                let operations = left.iter().filter(|crd| !meta::is_deleting(crd)).map(gone).collect();
                 return Ok(Plan { operations, verdict: Verdict::Waiting, ..Plan::default() });
             }
         }
@@ -444,11 +448,11 @@ impl Reconciler for Loader {
         let name = pass.key.name.as_str();
         let held =
             json::items(&pass.object, "/metadata/finalizers").iter().any(|entry| entry.as_str() == Some(FINALIZER));
-        if json::is_deleting(&pass.object) {
+        if meta::is_deleting(&pass.object) {
             return self.remove(pass, held).await;
         }
         if !held {
-            return Ok(crate::write_back::finalize(&pass.object, FINALIZER));
+            return Ok(Plan::finalize(&pass.object, FINALIZER));
         }
         pass.view.note(calls_token(name));
         let before = History::of(&pass.object);

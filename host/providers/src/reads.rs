@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use base64::Engine as _;
-use capwasm_api::descriptor::KindPattern;
-use capwasm_api::json;
 use capwasm_api::names::labels::CLUSTER_NAME;
+use capwasm_contract::descriptor::KindPattern;
+use capwasm_object::{json, meta};
 use capwasm_reconcile::{CacheError, ClusterId, Kind, Selector, View};
 use capwasm_remote::Remote;
-use capwasm_runtime::{Lookup, ObjectRef, Refusal, Refused, Secrets};
+use capwasm_runtime::{Lookup, ObjectRef, Refusal, Refused, Secrets, Selection};
 use serde_json::Value;
 
 /// Reads of the management cluster; without a namespace, in the object's own.
@@ -28,16 +28,10 @@ impl Lookup for Management {
         get(&self.view, &kind, target.namespace.as_deref().unwrap_or(&self.namespace), &target.name).await
     }
 
-    async fn list(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<String>, Refused> {
-        let kind = kind_of(&self.view, api_version, kind).await?;
-        let namespace = one_namespace(&kind, namespace.unwrap_or(&self.namespace))?;
-        list(&self.view, &kind, Some(namespace), labels).await
+    async fn list(&self, of: &Selection) -> Result<Vec<String>, Refused> {
+        let kind = kind_of(&self.view, &of.api_version, &of.kind).await?;
+        let namespace = one_namespace(&kind, of.namespace.as_deref().unwrap_or(&self.namespace))?;
+        list(&self.view, &kind, Some(namespace), &of.labels).await
     }
 }
 
@@ -94,16 +88,10 @@ impl Lookup for Workload {
         get(&view, &kind, target.namespace.as_deref().unwrap_or_default(), &target.name).await
     }
 
-    async fn list(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<String>, Refused> {
+    async fn list(&self, of: &Selection) -> Result<Vec<String>, Refused> {
         let view = self.connected().await?;
-        let kind = self.kind(&view, api_version, kind).await?;
-        list(&view, &kind, namespace, labels).await
+        let kind = self.kind(&view, &of.api_version, &of.kind).await?;
+        list(&view, &kind, of.namespace.as_deref(), &of.labels).await
     }
 }
 
@@ -150,8 +138,8 @@ const PURPOSES: [&str; 6] = ["-kubeconfig", "-ca", "-etcd", "-proxy", "-sa", "-a
 
 /// Whether a Secret is a cluster's kubeconfig or key. One that names no cluster is, by its name alone.
 fn is_of_a_cluster(secret: &Value) -> bool {
-    let cluster = json::label(secret, CLUSTER_NAME);
-    let of = |purpose| json::name(secret).strip_suffix(purpose);
+    let cluster = meta::label(secret, CLUSTER_NAME);
+    let of = |purpose| meta::name(secret).strip_suffix(purpose);
     PURPOSES.into_iter().filter_map(of).any(|name| cluster.is_none_or(|cluster| cluster == name))
 }
 

@@ -22,7 +22,7 @@ mod waiting;
 
 use std::sync::Arc;
 
-use capwasm_api::json;
+use capwasm_object::{json, meta};
 use capwasm_runtime::record::{Recording, Rehearsal, Replay, Replayed};
 use capwasm_runtime::{CallError, Capabilities, Grants, Provider};
 
@@ -69,7 +69,7 @@ async fn verdict(candidate: &Provider, with: &With, recording: &Recording) -> Re
 
 /// Why a recorded object is none for this component.
 fn unfit(candidate: &Provider, object: &serde_json::Value) -> Option<String> {
-    let (kind, version) = (json::kind(object), json::text(object, "/apiVersion").unwrap_or_default());
+    let (kind, version) = (meta::kind(object), json::text(object, "/apiVersion").unwrap_or_default());
     let known = candidate.descriptor().kinds.iter().find(|known| known.kind == kind);
     let Some(known) = known else { return Some(format!("the component has no kind {kind}")) };
     let speaks = format!("{}/{}", known.group, known.version);

@@ -2,7 +2,7 @@
 
 pub mod history;
 
-use capwasm_api::descriptor::Descriptor;
+use capwasm_contract::descriptor::Descriptor;
 use capwasm_runtime::{Grants, Limits, NamedEndpoint};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -236,7 +236,7 @@ pub fn missing_grants(descriptor: &Descriptor, spec: &Spec) -> Vec<String> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-    use capwasm_api::descriptor::{KindDescriptor, KindPattern, Role, Wants};
+    use capwasm_contract::descriptor::{KindDescriptor, KindPattern, Role, Wants};
 
     fn descriptor() -> Descriptor {
         Descriptor {
@@ -251,7 +251,7 @@ mod tests {
                 finalizers: vec![],
                 own: vec![],
                 may_wait: vec![],
-                exclusive_by: capwasm_api::descriptor::ExclusiveBy::Object,
+                exclusive_by: capwasm_contract::descriptor::ExclusiveBy::Object,
                 bootstrap_data: None,
                 admission: false,
                 crd: json!({}),

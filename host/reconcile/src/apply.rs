@@ -14,6 +14,8 @@ mod sent;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use capwasm_contract::{Event, Refusal, Refused};
+use capwasm_object::meta;
 use serde_json::Value;
 
 pub(crate) use self::born::BornWith;
@@ -21,9 +23,8 @@ use self::{events::Recorder, operation::Writer, sent::SentIntents};
 use crate::{
     cache::{Cache, Mark, Written},
     kind::{ClusterId, Key, Source},
-    meta,
     metrics::Metrics,
-    plan::{ErrorKind, Event, OperationError, Place, Plan, Results},
+    plan::{Place, Plan, Results},
 };
 
 /// On objects without owner references: the uid of the object that they were created for.
@@ -67,7 +68,7 @@ pub struct Applied {
     /// What the plan was decided on has changed meanwhile: decide again.
     pub conflict: bool,
     /// The own object could not be written, for another reason than a conflict.
-    pub failure: Option<OperationError>,
+    pub failure: Option<Refused>,
     /// There is a status that was not written, because it may wait.
     pub held: bool,
 }
@@ -83,7 +84,7 @@ impl Applied {
     }
 
     /// The first operation that failed.
-    pub fn failed_operation(&self) -> Option<(&str, &OperationError)> {
+    pub fn failed_operation(&self) -> Option<(&str, &Refused)> {
         self.results.iter().find_map(|(key, result)| Some((key.as_str(), result.as_ref().err()?)))
     }
 }
@@ -167,7 +168,7 @@ impl Executor {
         live: &mut Value,
         applied: &mut Applied,
     ) -> bool {
-        let uid = meta::text(live, "uid");
+        let uid = meta::uid(live);
         // An object that took the name meanwhile has another uid, which the server refuses to change.
         let mut patch = patch.clone();
         patch["metadata"]["uid"] = Value::String(uid.to_owned());
@@ -176,17 +177,17 @@ impl Executor {
                 let mark = if meta::is_deleting(&answer) && meta::finalizers(&answer).next().is_none() {
                     Some(Mark::Gone(uid.into()))
                 } else {
-                    meta::version(&answer).map(Mark::Version)
+                    meta::revision(&answer).map(Mark::Version)
                 };
                 applied.written.extend(mark.map(|mark| written(Source::Management, key, mark)));
                 *live = answer;
                 true
             }
             Err(error) => {
-                match error.kind {
-                    ErrorKind::Conflict => applied.conflict = true,
+                match error.refusal {
+                    Refusal::Conflict => applied.conflict = true,
                     // Gone meanwhile: its deletion will reach the cache, and nothing is left to do.
-                    ErrorKind::NotFound => {}
+                    Refusal::NotFound => {}
                     _ => applied.failure = Some(error),
                 }
                 if applied.failure.is_none() {
@@ -210,11 +211,9 @@ impl Executor {
                         .run(observed, operations.iter().map(|operation| &operation.action), &mut applied.written)
                         .await
                 }
-                Err(unavailable) => Err(OperationError {
-                    kind: ErrorKind::Unavailable,
-                    reason: "ClusterNotConnected".to_owned(),
-                    message: unavailable.to_string(),
-                }),
+                Err(unavailable) => {
+                    Err(Refused::new(Refusal::Unavailable, "ClusterNotConnected", unavailable.to_string()))
+                }
             };
             let failed = result.is_err();
             applied.results.extend(operations.iter().map(|operation| (operation.key.clone(), result.clone())));
@@ -227,8 +226,8 @@ impl Executor {
     /// After a conflict: the state that the cache has to reach before deciding again makes sense.
     async fn catch_up_mark(&self, cache: &Cache, key: &Key, last: &Value) -> Option<Written> {
         let mark = match cache.get_live(&key.kind, &key.namespace, &key.name).await {
-            Ok(Some(live)) => meta::version(&live).map(Mark::Version),
-            Ok(None) => Some(Mark::Gone(meta::text(last, "uid").into())),
+            Ok(Some(live)) => meta::revision(&live).map(Mark::Version),
+            Ok(None) => Some(Mark::Gone(meta::uid(last).into())),
             // Then the next try meets the same conflict, which backs off.
             Err(_) => None,
         };

@@ -22,7 +22,6 @@ pub mod hold;
 pub mod interests;
 pub mod kind;
 pub mod manager;
-pub mod meta;
 pub mod metrics;
 pub mod plan;
 pub mod queue;
@@ -38,9 +37,9 @@ pub use interests::{Interests, Token};
 pub use kind::{ClusterId, Key, Kind, Source};
 pub use manager::{ControllerHandle, Manager, ManagerOptions, Slots};
 pub use metrics::Metrics;
-pub use plan::{
-    Action, ErrorKind, Event, Operation, OperationError, Place, Plan, Propagation, Results, Target, Verdict,
-};
+// What plans and results are made of, in the contract's words.
+pub use capwasm_contract::{Event, Refusal, Refused};
+pub use plan::{Action, Operation, Place, Plan, Propagation, Results, Target, Verdict};
 pub use reconciler::{Pass, ReconcileError, Reconciler};
 pub use selector::Selector;
 pub use view::View;

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use capwasm_contract::{Event, Refused};
+use capwasm_object::meta::add_finalizer;
 use serde_json::Value;
 
 use crate::kind::{ClusterId, Kind};
@@ -22,7 +24,7 @@ pub struct Plan {
     pub operations: Vec<Operation>,
     /// Finalizers of the reconciled object to remove last, only when everything before succeeded.
     pub release: Vec<String>,
-    /// Events about the reconciled object.
+    /// Events about the reconciled object. Repeats are counted on one Event object.
     pub events: Vec<Event>,
     /// The status has no news for anybody but people: it may wait for more, as [`hold`](crate::hold) says. Everything else that
     /// the plan holds is written at once.
@@ -44,6 +46,13 @@ impl Plan {
     /// A plan that makes the reconciled object `desired`.
     pub fn desire(desired: Value) -> Self {
         Self { desired: Some(desired), ..Self::default() }
+    }
+
+    /// A plan that adds a finalizer, and runs again once that can be read: it has to be there before the first effect.
+    pub fn finalize(object: &Value, finalizer: &str) -> Self {
+        let mut desired = object.clone();
+        add_finalizer(&mut desired, finalizer);
+        Self { wake_when_applied: true, ..Self::desire(desired) }
     }
 }
 
@@ -72,29 +81,6 @@ impl Verdict {
     /// A failure that is tried again with exponential backoff.
     pub fn retry(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Failed { reason: reason.into(), message: message.into(), retry_after: None, backoff: true }
-    }
-}
-
-/// An event about the reconciled object. Repeats are counted on one Event object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// `Warning` instead of `Normal`.
-    pub warning: bool,
-    /// CamelCase reason.
-    pub reason: String,
-    /// One sentence for a human.
-    pub message: String,
-}
-
-impl Event {
-    /// A `Normal` event.
-    pub fn normal(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { warning: false, reason: reason.into(), message: message.into() }
-    }
-
-    /// A `Warning` event.
-    pub fn warning(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { warning: true, reason: reason.into(), message: message.into() }
     }
 }
 
@@ -174,7 +160,7 @@ pub enum Action {
         /// The condition: `type`, `status`, `reason`, `message`; `lastTransitionTime` is kept or set by the executor.
         condition: Value,
     },
-    /// Evicts a Pod. Refused with [`ErrorKind::Limit`] while a disruption budget forbids it.
+    /// Evicts a Pod. Refused with [`Refusal::Limit`](capwasm_contract::Refusal::Limit) while a disruption budget forbids it.
     Evict {
         /// The Pod.
         target: Target,
@@ -230,38 +216,5 @@ impl Target {
     }
 }
 
-/// Why an operation failed. The same distinctions as the provider contract's `refusal`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorKind {
-    /// The object, or its kind, is not there.
-    NotFound,
-    /// Changed meanwhile, or another's.
-    Conflict,
-    /// Another's object has the name.
-    AlreadyExists,
-    /// The server finds the object wrong.
-    Invalid,
-    /// The server does not allow it.
-    Denied,
-    /// Too much for now.
-    Limit,
-    /// The server cannot be reached, or is overloaded.
-    Unavailable,
-    /// The server cannot do this at all.
-    Unsupported,
-}
-
-/// How an operation failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}: {message}")]
-pub struct OperationError {
-    /// What to make of it.
-    pub kind: ErrorKind,
-    /// The server's reason, in CamelCase.
-    pub reason: String,
-    /// The server's message.
-    pub message: String,
-}
-
 /// How the operations of a plan ended, by their keys, in order. Those after the first failure are not in it.
-pub type Results = Vec<(String, Result<(), OperationError>)>;
+pub type Results = Vec<(String, Result<(), Refused>)>;

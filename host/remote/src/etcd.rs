@@ -14,7 +14,8 @@ pub mod members;
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use capwasm_etcd::{Client, Code, Error};
-use capwasm_reconcile::{CacheError, Kind, Selector, meta};
+use capwasm_object::meta;
+use capwasm_reconcile::{CacheError, Kind, Selector};
 use futures::{StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -242,7 +243,7 @@ impl Etcd {
 }
 
 fn member_pod(pod: &Value) -> Option<MemberPod> {
-    let name = meta::text(pod, "name");
+    let name = meta::name(pod);
     let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).or_else(|| name.strip_prefix("etcd-"))?;
-    Some(MemberPod { name: name.to_owned(), uid: meta::text(pod, "uid").to_owned(), node: node.to_owned() })
+    Some(MemberPod { name: name.to_owned(), uid: meta::uid(pod).to_owned(), node: node.to_owned() })
 }

@@ -5,11 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use capwasm_object::meta;
 use capwasm_reconcile::{
     Cache, CacheError, ClusterId, Interests, Key, Kind, Source,
     cache::{Extent, Scope, secret_kind},
     interests::{ControllerId, Interest},
-    meta,
 };
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -205,7 +205,7 @@ impl Surroundings {
             return Err(Obstacle::new("ClusterGone", "the Cluster does not exist"));
         }
         let missing = || Obstacle::new("KubeconfigMissing", format!("there is no Secret {secret_name}"));
-        let version = meta::text(&*metadata.ok_or_else(missing)?, "resourceVersion").to_owned();
+        let version = meta::resource_version(&*metadata.ok_or_else(missing)?).to_owned();
         let secret = self.management.get_live(&secret_kind(), namespace, &secret_name).await.map_err(unreadable)?;
         let secret = secret.ok_or_else(missing)?;
         let kubeconfig = kubeconfig::of_secret(&secret).ok_or_else(|| {
@@ -219,7 +219,7 @@ impl Surroundings {
     async fn is_outdated(&self, link: &Link, held: &mut Credentials) -> Option<Obstacle> {
         let ClusterId { namespace, name } = &link.cluster;
         let secret = self.management.get(&secret_kind(), namespace, &kubeconfig::secret_name(name)).await;
-        let same = matches!(&secret, Ok(Some(secret)) if meta::text(secret, "resourceVersion") == held.version);
+        let same = matches!(&secret, Ok(Some(secret)) if meta::resource_version(secret) == held.version);
         if same && self.cluster_exists(link).await {
             return None;
         }

@@ -1,10 +1,6 @@
 //! What a provider call costs: a fresh instance, a 10 kB object in, a 3 kB status out, five host calls; and the same JSON
 //! work without a component. Prints one line per figure.
 
-#[path = "../../../tests/src/guests.rs"]
-#[allow(dead_code, reason = "shared with the end-to-end tests, which build plugins too")]
-mod guests;
-
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::hint::black_box;
@@ -12,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use capwasm_runtime::{Call, Capabilities, Facts, Function, Grants, Limits, Runtime, RuntimeOptions};
+use capwasm_test_support::guests;
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 5_000;

@@ -1,6 +1,8 @@
 //! Generated from `wit/provider.wit`. Private: the rest of the crate converts at the edge, so that a second contract
 //! version is a second module like this one, not a change everywhere.
 
+mod convert;
+
 mod generated {
     #![allow(missing_docs, clippy::all, reason = "generated from the documented WIT")]
 

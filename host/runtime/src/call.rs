@@ -1,97 +1,14 @@
 //! One call of a provider: what goes in, and the traits through which a guest's reads reach the host.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use capwasm_api::descriptor::Role;
-use serde::{Deserialize, Serialize};
+use capwasm_contract::{EtcdMember, Facts, Function, ObjectRef, Refused, Selection};
 
 use crate::grants::Grants;
 use crate::http::HttpClient;
-use crate::outcome::ObjectRef;
 use crate::record::Recorder;
-use crate::refused::Refused;
-
-/// The functions that the roles export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Function {
-    /// `infrastructure-cluster.provision`
-    #[serde(rename = "infrastructure-cluster.provision")]
-    ClusterProvision,
-    /// `infrastructure-cluster.deprovision`
-    #[serde(rename = "infrastructure-cluster.deprovision")]
-    ClusterDeprovision,
-    /// `infrastructure-machine.provision`
-    #[serde(rename = "infrastructure-machine.provision")]
-    MachineProvision,
-    /// `infrastructure-machine.deprovision`
-    #[serde(rename = "infrastructure-machine.deprovision")]
-    MachineDeprovision,
-    /// `infrastructure-machine-pool.provision`
-    #[serde(rename = "infrastructure-machine-pool.provision")]
-    PoolProvision,
-    /// `infrastructure-machine-pool.deprovision`
-    #[serde(rename = "infrastructure-machine-pool.deprovision")]
-    PoolDeprovision,
-    /// `bootstrap.generate`
-    #[serde(rename = "bootstrap.generate")]
-    BootstrapGenerate,
-    /// `bootstrap.release`
-    #[serde(rename = "bootstrap.release")]
-    BootstrapRelease,
-    /// `control-plane.reconcile`
-    #[serde(rename = "control-plane.reconcile")]
-    ControlPlaneReconcile,
-    /// `control-plane.delete`
-    #[serde(rename = "control-plane.delete")]
-    ControlPlaneDelete,
-    /// `controller.reconcile`
-    #[serde(rename = "controller.reconcile")]
-    ControllerReconcile,
-    /// `controller.delete`
-    #[serde(rename = "controller.delete")]
-    ControllerDelete,
-}
-
-impl Function {
-    /// The role whose interface has this function.
-    pub fn role(self) -> Role {
-        match self {
-            Function::ClusterProvision | Function::ClusterDeprovision => Role::InfrastructureCluster,
-            Function::MachineProvision | Function::MachineDeprovision => Role::InfrastructureMachine,
-            Function::PoolProvision | Function::PoolDeprovision => Role::InfrastructureMachinePool,
-            Function::BootstrapGenerate | Function::BootstrapRelease => Role::Bootstrap,
-            Function::ControlPlaneReconcile | Function::ControlPlaneDelete => Role::ControlPlane,
-            Function::ControllerReconcile | Function::ControllerDelete => Role::Controller,
-        }
-    }
-
-    /// `interface.function`, as in the WIT.
-    pub fn name(self) -> &'static str {
-        match self {
-            Function::ClusterProvision => "infrastructure-cluster.provision",
-            Function::ClusterDeprovision => "infrastructure-cluster.deprovision",
-            Function::MachineProvision => "infrastructure-machine.provision",
-            Function::MachineDeprovision => "infrastructure-machine.deprovision",
-            Function::PoolProvision => "infrastructure-machine-pool.provision",
-            Function::PoolDeprovision => "infrastructure-machine-pool.deprovision",
-            Function::BootstrapGenerate => "bootstrap.generate",
-            Function::BootstrapRelease => "bootstrap.release",
-            Function::ControlPlaneReconcile => "control-plane.reconcile",
-            Function::ControlPlaneDelete => "control-plane.delete",
-            Function::ControllerReconcile => "controller.reconcile",
-            Function::ControllerDelete => "controller.delete",
-        }
-    }
-}
-
-impl fmt::Display for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// One call.
 #[derive(Clone)]
@@ -110,24 +27,6 @@ pub struct Call {
     pub seed: u64,
     /// Who gets a recording of it.
     pub recorder: Option<Arc<dyn Recorder>>,
-}
-
-/// The facts behind the `call` interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Facts {
-    /// Milliseconds since 1970; WASI's wall clock stands at this instant.
-    pub now_ms: u64,
-    /// 1 for the first try since the object, or something that was read, changed.
-    pub attempt: u32,
-    /// Correlates logs, traces and recordings.
-    pub id: String,
-    /// The provider's configuration, JSON text. Empty is answered as `{}`.
-    pub configuration: String,
-    /// Objects that the host holds for this call, JSON text by role: `cluster`, `machine`, `machines` ...
-    pub related: BTreeMap<String, Vec<String>>,
-    /// How the operations of the previous pass ended, by key.
-    pub results: Vec<(String, Result<(), Refused>)>,
 }
 
 /// Where a guest's reads and requests go. Grants are checked before any of these is asked.
@@ -167,14 +66,8 @@ impl Capabilities {
 pub trait Lookup: Send + Sync {
     /// One object, JSON text without managedFields.
     async fn get(&self, target: &ObjectRef) -> Result<String, Refused>;
-    /// All objects of a kind that match a label selector as kubectl takes it; empty selects all.
-    async fn list(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<String>, Refused>;
+    /// All that a selection names, in the same form.
+    async fn list(&self, of: &Selection) -> Result<Vec<String>, Refused>;
 }
 
 /// Secrets, read live.
@@ -204,28 +97,6 @@ pub trait Etcd: Send + Sync {
     async fn move_leader(&self, to: u64) -> Result<(), Refused>;
 }
 
-/// A member of the workload cluster's etcd.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EtcdMember {
-    /// Its id.
-    pub id: u64,
-    /// The Node's name.
-    pub name: String,
-    /// Where other members reach it.
-    pub peer_urls: Vec<String>,
-    /// Whether it has no vote yet.
-    pub learner: bool,
-    /// Whether it leads.
-    pub leader: bool,
-    /// Whether it answers, knows the same members as the others, and raises no alarm.
-    pub healthy: bool,
-    /// What is wrong when it is not healthy.
-    pub message: String,
-    /// Alarms that it raises, by etcd's names.
-    pub alarms: Vec<String>,
-}
-
 /// Denies everything.
 struct Nothing;
 
@@ -239,7 +110,7 @@ impl Lookup for Nothing {
         nothing()
     }
 
-    async fn list(&self, _: &str, _: &str, _: Option<&str>, _: &str) -> Result<Vec<String>, Refused> {
+    async fn list(&self, _: &Selection) -> Result<Vec<String>, Refused> {
         nothing()
     }
 }

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use capwasm_contract::{EtcdMember, ObjectRef, Refused, Selection};
 
-use crate::call::{Capabilities, Etcd, EtcdMember, Lookup, Secrets, ServingCertificates};
+use crate::call::{Capabilities, Etcd, Lookup, Secrets, ServingCertificates};
 use crate::meter::CpuMeter;
-use crate::outcome::ObjectRef;
-use crate::refused::Refused;
 
 /// One of the traits behind a capability, under the meter.
 struct External<T: ?Sized> {
@@ -41,14 +40,8 @@ impl Lookup for External<dyn Lookup> {
         self.meter.outside(self.source.get(target)).await
     }
 
-    async fn list(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<String>, Refused> {
-        self.meter.outside(self.source.list(api_version, kind, namespace, labels)).await
+    async fn list(&self, of: &Selection) -> Result<Vec<String>, Refused> {
+        self.meter.outside(self.source.list(of)).await
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use capwasm_api::descriptor::{Descriptor, Role};
+use capwasm_contract::descriptor::{Descriptor, Role};
+use capwasm_contract::recording::Request;
+use capwasm_contract::{ObjectRef, Outcome, Place};
 
 use crate::bindings::outcome::Host;
 use crate::bindings::types;
@@ -10,9 +12,8 @@ use crate::capability::outcome::{Collector, OutcomeView};
 use crate::capability::scope::Scope;
 use crate::grants::{self, Grants, NamedEndpoint, Origin};
 use crate::load::{self, LoadError};
-use crate::outcome::{ObjectRef, Outcome, Place};
 use crate::record::player::Player;
-use crate::record::{Recording, Replay, Replayed, Request};
+use crate::record::{Recording, Replay, Replayed};
 
 /// Whether an origin covers a URL of this scheme, host (without brackets) and port.
 pub fn origin_matches(origin: &Origin, tls: bool, host: &str, port: u16) -> bool {

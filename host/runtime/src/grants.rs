@@ -7,7 +7,7 @@ mod origin;
 
 use std::collections::BTreeMap;
 
-use capwasm_api::descriptor::{KindPattern, Wants};
+use capwasm_contract::descriptor::{KindPattern, Wants};
 use serde::{Deserialize, Serialize};
 
 pub use endpoint::{ClientCertificate, NamedEndpoint, Rule};

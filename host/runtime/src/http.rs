@@ -17,12 +17,13 @@ use std::time::{Duration, Instant};
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, uri};
 use bytes::{Bytes, BytesMut};
+use capwasm_contract::recording::Exchange;
+use capwasm_contract::{Refusal, Refused};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use tracing::Instrument;
 
 use self::connector::{ConnectError, Connector, Route};
@@ -33,7 +34,6 @@ pub(crate) use self::tls::Trust;
 
 use crate::grants::{EndpointRefusal, GrantError, Grants, NamedEndpoint, Origin, Target};
 use crate::limits::Limits;
-use crate::refused::{Refusal, Refused};
 
 type Pool = Client<Connector, Full<Bytes>>;
 
@@ -73,16 +73,16 @@ pub struct HttpRequest {
     pub deadline: Option<Duration>,
 }
 
-/// One response.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HttpResponse {
-    /// Status.
-    pub status: u16,
-    /// Headers in the order of arrival, names in lower case.
-    pub headers: Vec<(String, String)>,
-    /// Whole body.
-    #[serde(with = "crate::record::payload")]
-    pub body: Bytes,
+/// One response, with the connection's own bytes.
+pub type HttpResponse = capwasm_contract::HttpResponse<Bytes>;
+
+impl HttpRequest {
+    /// As it stands on a tape, with whom the client trusts.
+    pub(crate) fn recorded(&self, trust: &Trust) -> Exchange {
+        let HttpRequest { method, url, headers, body, deadline } = self.clone();
+        let deadline_ms = deadline.map(|deadline| u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX));
+        Exchange { method, url, headers, body, trust: trust.name(), deadline_ms }
+    }
 }
 
 /// Pools of origins that differ in what the guest trusts: one per cloud with a CA of its own.

@@ -5,7 +5,8 @@
 //! Kubernetes clients, which reach a guest only through the small traits in [`call`].
 //!
 //! ```no_run
-//! use capwasm_runtime::{Call, Capabilities, Facts, Function, Grants, Limits, Runtime, RuntimeOptions};
+//! use capwasm_contract::{Facts, Function};
+//! use capwasm_runtime::{Call, Capabilities, Grants, Limits, Runtime, RuntimeOptions};
 //! use std::sync::Arc;
 //!
 //! # async fn example(bytes: Vec<u8>, machine: String) -> Result<(), Box<dyn std::error::Error>> {
@@ -34,7 +35,6 @@
 //! - WASI 0.2 is linked with nothing behind it: no files, sockets, environment. Its clocks and random numbers follow
 //!   from [`Facts::now_ms`] and [`Call::seed`].
 
-mod answer;
 mod aot;
 mod bindings;
 mod call;
@@ -50,26 +50,28 @@ mod http;
 mod limits;
 mod load;
 mod meter;
-mod outcome;
+mod precompiled;
 mod provider;
 pub mod record;
-mod refused;
+mod reply;
 mod runtime;
 mod state;
 mod untrusted;
 mod wasi;
 
-pub use answer::{
-    Address, Answer, BootstrapData, CallStats, ControlPlane, Endpoint, FailureDomain, Fault, Problem, Reply,
+pub use call::{Call, Capabilities, Etcd, Lookup, Secrets, ServingCertificates};
+pub use capwasm_contract::{
+    Address, Answer, BootstrapData, ClusterAnswer, Condition, ControlPlaneAnswer, Endpoint, EtcdMember, Event, Facts,
+    Failure, FailureDomain, Fault, Format, Function, MachineAnswer, ObjectRef, Operation, Outcome, Place, PoolAnswer,
+    Problem, Refusal, Refused, Selection,
 };
-pub use call::{Call, Capabilities, Etcd, EtcdMember, Facts, Function, Lookup, Secrets, ServingCertificates};
 pub use compile::{ChildProcess, CompileError, CompileLimits, Compiler, InProcess, serve as serve_compilation};
-pub use failure::{CallError, Failure};
+pub use failure::CallError;
 pub use grants::{ClientCertificate, GrantError, Grants, NamedEndpoint, Origin, Rule};
 pub use http::{HttpClient, HttpRequest, HttpResponse, Network};
 pub use limits::Limits;
 pub use load::{LoadError, SUPPORTED_CONTRACTS, digest};
-pub use outcome::{Condition, Event, ObjectRef, Operation, Outcome, Place};
+pub use precompiled::{Precompiled, attach as attach_precompiled};
 pub use provider::{Provider, PureError, PureReply};
-pub use refused::{Refusal, Refused};
+pub use reply::{CallStats, Reply};
 pub use runtime::{Runtime, RuntimeError, RuntimeOptions};

@@ -4,7 +4,8 @@ mod check;
 
 use std::sync::Arc;
 
-use capwasm_api::descriptor::{Descriptor, Role};
+use capwasm_contract::descriptor::{Descriptor, Role};
+use capwasm_contract::{Facts, Failure, Function};
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::{Component, InstancePre};
@@ -14,9 +15,9 @@ use crate::bindings::exports::{
     admission, bootstrap, control_plane, controller, conversion, descriptor, infrastructure_cluster,
     infrastructure_machine, infrastructure_machine_pool,
 };
-use crate::call::{Call, Capabilities, Facts, Function};
+use crate::call::{Call, Capabilities};
 use crate::compile::CompileError;
-use crate::failure::{CallError, Failure};
+use crate::failure::CallError;
 use crate::grants::Grants;
 use crate::limits::Limits;
 use crate::provider::{Exports, Guest, Provider};
@@ -214,12 +215,15 @@ fn check_limits(limits: &Limits, max_memory: u64) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// The compiled component, from the cache or compiled now.
+/// The compiled component: from the cache, as it came with the program, or compiled now.
 async fn prepare(shared: &Arc<Shared>, bytes: &[u8], digest: &str) -> Result<Component, LoadError> {
     if let Some(component) = cached(shared, digest).await? {
         return Ok(component);
     }
-    let code = shared.options.compiler.compile(bytes).await?;
+    let code = match shipped(shared, digest).await? {
+        Some(code) => code,
+        None => compile(shared, bytes, digest).await?,
+    };
     let code = match &shared.aot {
         None => code,
         Some(_) => {
@@ -231,9 +235,21 @@ async fn prepare(shared: &Arc<Shared>, bytes: &[u8], digest: &str) -> Result<Com
             code
         }
     };
-    #[allow(unsafe_code, reason = "the bytes come from our compiler, just above")]
+    #[allow(unsafe_code, reason = "the bytes come from our compiler, just above or when this program was built")]
     let component = unsafe { Component::deserialize(&shared.engine, code) };
     component.map_err(|error| LoadError::Invalid(format!("{error:#}")))
+}
+
+async fn compile(shared: &Arc<Shared>, bytes: &[u8], digest: &str) -> Result<Vec<u8>, LoadError> {
+    let started = std::time::Instant::now();
+    let code = shared.options.compiler.compile(bytes).await?;
+    tracing::debug!(digest, elapsed = ?started.elapsed(), "compiled a component");
+    Ok(code)
+}
+
+async fn shipped(shared: &Arc<Shared>, digest: &str) -> Result<Option<Vec<u8>>, LoadError> {
+    let (shared, digest) = (shared.clone(), digest.to_owned());
+    blocking(move || shared.options.precompiled.as_ref()?.get(&shared.engine, &digest)).await
 }
 
 async fn cached(shared: &Arc<Shared>, digest: &str) -> Result<Option<Component>, LoadError> {

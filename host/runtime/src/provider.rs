@@ -10,7 +10,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use capwasm_api::descriptor::{Descriptor, Role};
+use capwasm_contract::descriptor::{Descriptor, Role};
+use capwasm_contract::{Answer, Facts, Failure, Function, Problem};
 use futures::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument;
@@ -18,20 +19,20 @@ use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, UpdateDeadline};
 
 pub use self::pure::{PureError, PureReply};
-use crate::answer::{Answer, CallStats, Problem, Reply};
 use crate::bindings::exports::{
     admission as admit, bootstrap, control_plane, controller, conversion as convert, descriptor,
     infrastructure_cluster, infrastructure_machine, infrastructure_machine_pool,
 };
 use crate::bindings::types;
-use crate::call::{Call, Facts, Function};
+use crate::call::Call;
 use crate::capability::log::GuestLog;
 use crate::engine::Running;
-use crate::failure::{CallError, Failure, Stop, classify};
+use crate::failure::{CallError, Stop, classify};
 use crate::limits::Limits;
 use crate::load::Pure;
 use crate::meter::{Clocks, CpuMeter, WallClock};
 use crate::record::tape::Tape;
+use crate::reply::{CallStats, Reply};
 use crate::runtime::Shared;
 use crate::state::State;
 
@@ -390,7 +391,8 @@ impl Exports {
             }
             Function::BootstrapGenerate => {
                 let guest = self.bootstrap.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
-                answer(guest.call_generate(&mut store, object).await?)
+                let generated = guest.call_generate(&mut store, object).await?;
+                generated.map(|data| Answer::Bootstrap(data.map(Into::into))).map_err(Into::into)
             }
             Function::BootstrapRelease => {
                 let guest = self.bootstrap.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
@@ -406,7 +408,8 @@ impl Exports {
             }
             Function::ControllerReconcile => {
                 let guest = self.controller.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;
-                answer(guest.call_reconcile(&mut store, object).await?)
+                let reconciled = guest.call_reconcile(&mut store, object).await?;
+                reconciled.map(|()| Answer::Reconciled).map_err(Into::into)
             }
             Function::ControllerDelete => {
                 let guest = self.controller.as_ref().ok_or_else(missing)?.load(&mut store, instance)?;

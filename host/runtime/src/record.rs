@@ -13,30 +13,23 @@
 //! A recording has whatever the guest saw, tokens and keys among it.
 
 pub(crate) mod file;
-pub(crate) mod payload;
-mod pki;
 pub(crate) mod player;
 mod redact;
-mod request;
 pub(crate) mod tape;
 
 use std::sync::Arc;
 
+use capwasm_contract::{Facts, Function};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::answer::{Answer, Problem};
-use crate::call::{Facts, Function};
-use crate::failure::Failure;
 use crate::grants::Grants;
 use crate::limits::Limits;
-use crate::outcome::Outcome;
 
 pub use self::file::{ReadError, is_draft, read, to_json, write};
-pub use self::pki::{Algorithm, Pair, Subject};
 pub use self::player::{Divergence, Rehearsal, Replay, Replayed};
 pub use self::redact::redact;
-pub use self::request::{Class, Exchange, Request, SecretRef, Selection};
-pub use self::tape::{Answered, Entry, Given};
+pub use capwasm_contract::recording::{Answered, Class, Ended, Entry, Exchange, Given, Request, SecretRef};
+pub use capwasm_contract::{Algorithm, Pair, Selection, Subject};
 
 /// One call, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,21 +64,6 @@ pub struct Recording {
     pub tape: Vec<Entry>,
     /// How it ended.
     pub ended: Ended,
-}
-
-/// How a call ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Ended {
-    /// With a reply.
-    Replied {
-        /// The role's answer, or why there is none.
-        answer: Result<Answer, Problem>,
-        /// What should be, besides.
-        outcome: Outcome,
-    },
-    /// With none: a trap, or a limit.
-    Failed(Failure),
 }
 
 /// Where recordings go. Called at the end of each call, by its own task: it must not wait.

@@ -12,6 +12,7 @@ use crate::compile::{Compiler, InProcess};
 use crate::engine::{self, Ticker};
 use crate::limits::Limits;
 use crate::load::{self, LoadError};
+use crate::precompiled::Precompiled;
 use crate::provider::Provider;
 use crate::state::{self, State};
 
@@ -30,6 +31,8 @@ pub struct RuntimeOptions {
     pub max_component_bytes: usize,
     /// Folder of compiled components; none compiles at every load. Made with mode 0700 if it is not there.
     pub aot_dir: Option<PathBuf>,
+    /// What is compiled already. It is kept in the folder, and mapped from there.
+    pub precompiled: Option<Arc<Precompiled>>,
     /// Who compiles.
     pub compiler: Arc<dyn Compiler>,
 }
@@ -41,6 +44,7 @@ impl Default for RuntimeOptions {
             max_memory_bytes: 512 << 20,
             max_component_bytes: 64 << 20,
             aot_dir: None,
+            precompiled: None,
             compiler: Arc::new(InProcess),
         }
     }

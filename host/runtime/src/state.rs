@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use capwasm_contract::Facts;
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Result};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::bindings::types;
-use crate::call::{Call, Capabilities, Facts};
+use crate::call::{Call, Capabilities};
 use crate::capability::log::GuestLog;
 use crate::capability::outcome::Collector;
 use crate::capability::scope::Scope;

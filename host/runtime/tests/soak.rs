@@ -1,9 +1,6 @@
 //! Many calls, good and bad, leave nothing behind. A process of its own: it measures its memory.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "../../../tests/src/guests.rs"]
-#[allow(dead_code, reason = "shared with the end-to-end tests, which build plugins too")]
-mod guests;
 #[path = "it/support.rs"]
 #[allow(dead_code, reason = "shared with the other tests")]
 mod support;

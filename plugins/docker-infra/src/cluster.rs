@@ -8,6 +8,7 @@ mod load_balancer;
 
 use std::time::Duration;
 
+use capwasm_api::names::fingerprint;
 use capwasm_sdk::{ClusterAnswer, Context, Endpoint, FailureDomain, ObjectRef, Optional, Problem, object};
 use serde_json::{Value, json};
 
@@ -100,7 +101,7 @@ fn balance(cx: &mut Context<'_>, subject: &Subject<'_>) -> Result<ClusterAnswer,
     )?;
     let front = Front { port: subject.port(), ipv6: subject.families.has(Family::V6), template: template.as_deref() };
     let file = haproxy::render(&servers, &front).map_err(|error| Problem::invalid("BadTemplate", error.to_string()))?;
-    let print = haproxy::fingerprint(&file);
+    let print = fingerprint(&file);
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     let hint = subject.object.pointer("/status/loadBalancer").cloned().unwrap_or_default();
     // What the container is known to hold: from the hint, then from what this pass writes.

@@ -1,6 +1,6 @@
 //! API versions of the Docker kinds.
 
-use capwasm_api::conversion::{self, ConversionError, Kind, Older, Rule};
+use capwasm_api::conversion::{self, CONDITIONS, ConversionError, Kind, Older, Rule};
 use serde_json::Value;
 
 /// API group of the kinds.
@@ -52,11 +52,6 @@ const MACHINE_TEMPLATE: &[Rule] =
 const MACHINE_POOL: &[Rule] = &[Rule::Tidy(&["spec"]), CONDITIONS[0], Rule::OnlyNew("status.conditions")];
 
 const MACHINE_POOL_TEMPLATE: &[Rule] = &[Rule::Tidy(&["spec.template.spec"])];
-
-const CONDITIONS: [Rule; 2] = [
-    Rule::Move("status.conditions", "status.deprecated.v1beta1.conditions"),
-    Rule::Move("status.v1beta2.conditions", "status.conditions"),
-];
 
 const fn kind(kind: &'static str, older: &'static [Older]) -> Kind {
     Kind { group: GROUP, kind, older, derived: None }

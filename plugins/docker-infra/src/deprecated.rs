@@ -1,17 +1,17 @@
 //! Conditions as the v1beta1 contract had them: `status.deprecated.v1beta1.conditions`, with a severity.
 
-use capwasm_sdk::{Context, object};
+use capwasm_api::time;
+use capwasm_sdk::{Context, conditions, object};
 use serde_json::{Value, json};
 
-use crate::clock;
 use crate::ownership::UNANSWERED;
 
 /// Repeats the conditions of this pass under their old names, and `Ready` as the sum of them. Each comes with the reason that
 /// it has when it is not true, unless that it waits.
 pub fn conditions(cx: &mut Context<'_>, object: &Value, known: &[(&str, &str)]) {
-    let now = clock::format(cx.host.now_ms() / 1_000);
+    let now = time::format(cx.host.now_ms() / 1_000);
     let before = object.pointer("/status/deprecated/v1beta1/conditions").and_then(Value::as_array);
-    let before = |name: &str| before.and_then(|list| list.iter().find(|one| object::text(one, "/type") == name));
+    let before = before.map_or(&[][..], Vec::as_slice);
     let mut list: Vec<Value> = Vec::new();
     let mut worst: Option<Value> = None;
     for (name, failed) in known {
@@ -40,10 +40,7 @@ pub fn conditions(cx: &mut Context<'_>, object: &Value, known: &[(&str, &str)]) 
     object::merge(&mut ready, &json!({"type": "Ready"}));
     list.insert(0, ready);
     for entry in &mut list {
-        let same = before(object::text(entry, "/type"))
-            .filter(|known| object::text(known, "/status") == object::text(entry, "/status"));
-        let since = same.map_or(now.as_str(), |known| object::text(known, "/lastTransitionTime")).to_owned();
-        object::merge(entry, &json!({"lastTransitionTime": since}));
+        conditions::stamp(entry, before, &now);
     }
     cx.out.status(json!({"deprecated": {"v1beta1": {"conditions": list}}}));
 }

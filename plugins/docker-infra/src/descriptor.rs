@@ -1,6 +1,6 @@
 //! What this provider says about itself.
 
-use capwasm_sdk::api::descriptor::{Descriptor, Role};
+use capwasm_sdk::descriptor::{Descriptor, Role};
 use capwasm_sdk::{Description, Kind};
 
 /// Upstream's names, so that objects can go from its provider to this one and back.
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn it_wants_no_more_than_the_engine_nodes_templates_and_the_members_of_pools() {
         let wants = describe().wants;
-        let names = |patterns: &[capwasm_sdk::api::descriptor::KindPattern]| -> Vec<String> {
+        let names = |patterns: &[capwasm_sdk::descriptor::KindPattern]| -> Vec<String> {
             patterns.iter().map(|pattern| pattern.kind.clone()).collect()
         };
         assert_eq!(wants.endpoints, ["docker"]);

@@ -1,9 +1,9 @@
 //! The load balancer's configuration, filled in from its backends.
 
+use capwasm_template::{Language, Missing, TemplateError};
 use serde_json::{Map, Value, json};
 
 use crate::family::family_of;
-use crate::template::{self, TemplateError};
 
 /// Where the configuration lies in the load balancer's container.
 pub const DIRECTORY: &str = "/usr/local/etc/haproxy";
@@ -44,6 +44,10 @@ backend kube-apiservers
 {{- end }}
 ";
 
+/// A field that is not there would leave a hole in the configuration.
+const LANGUAGE: Language =
+    Language { functions: &[("JoinHostPort", join_host_port)], missing: Missing::Refused, largest: 256 << 10 };
+
 /// One API server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Backend {
@@ -79,25 +83,28 @@ pub fn render(backends: &[Backend], front: &Front<'_>) -> Result<String, Templat
         "BackendServers": servers,
         "IPv6": front.ipv6,
     });
-    template::render(front.template.unwrap_or(TEMPLATE), &data)
+    LANGUAGE.render(front.template.unwrap_or(TEMPLATE), &data)
+}
+
+/// Go's `net.JoinHostPort`.
+fn join_host_port(arguments: &[Value]) -> Result<Value, String> {
+    let (host, port) = match arguments {
+        [Value::String(host), Value::String(port)] => (host, port.clone()),
+        [Value::String(host), Value::Number(port)] => (host, port.to_string()),
+        _ => return Err("JoinHostPort takes a host and a port".to_owned()),
+    };
+    Ok(json!(if host.contains([':', '%']) { format!("[{host}]:{port}") } else { format!("{host}:{port}") }))
 }
 
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
 }
 
-/// A short fingerprint (FNV-1a), to see whether a file that was written is the one that is wanted.
-pub fn fingerprint(text: &str) -> String {
-    let sum = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{sum:016x}")
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
+    use capwasm_api::names::fingerprint;
 
     const FRONT: Front<'_> = Front { port: 6443, ipv6: false, template: None };
 

@@ -5,7 +5,6 @@
 //! run privileged; with `"privileged": false` they are plain containers, as simulated nodes are.
 
 mod bootstrap;
-mod clock;
 mod cloud_config;
 mod cluster;
 mod config;
@@ -25,11 +24,10 @@ mod pool;
 mod ports;
 mod recipe;
 mod tar;
-mod template;
 #[cfg(test)]
 mod tests;
 
-use capwasm_sdk::api::descriptor::Descriptor;
+use capwasm_sdk::descriptor::Descriptor;
 use capwasm_sdk::{
     ClusterAnswer, Context, Conversion, InfrastructureCluster, InfrastructureMachine, InfrastructureMachinePool,
     MachineAnswer, PoolAnswer, Problem, Provider,

@@ -12,6 +12,7 @@ mod preload;
 
 use std::time::Duration;
 
+use capwasm_api::time::duration;
 use capwasm_sdk::{Address, AddressKind, Context, Host, MachineAnswer, Optional, Problem, object};
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ use crate::config::Configuration;
 use crate::engine::{Container, Engine};
 use crate::family::Families;
 use crate::kinds::{self, CONTROL_PLANE_LABEL, FAILURE_DOMAIN_LABEL, MachineSpec, VERSION};
-use crate::{clock, cloud_config, deprecated, ignition, network, ownership};
+use crate::{cloud_config, deprecated, ignition, network, ownership};
 use boot::Progress;
 use container::Act;
 use node::Identity;
@@ -137,7 +138,7 @@ fn subject<'a>(cx: &Context<'_>, object: &'a Value) -> Result<Subject<'a>, Probl
     let spec: MachineSpec = object::spec(object)?;
     let timeout = match spec.bootstrap_timeout.as_str() {
         "" => TIMEOUT_SECONDS,
-        text => clock::duration(text).ok_or_else(|| {
+        text => duration::seconds(text).and_then(|seconds| u64::try_from(seconds).ok()).ok_or_else(|| {
             let message = "spec.bootstrapTimeout is not a duration like 5m0s";
             Problem::invalid("BadBootstrapTimeout", message)
         })?,

@@ -1,11 +1,11 @@
 //! The network that all containers join. It is shared by clusters: whoever is first makes it, whoever is last removes it.
 
+use capwasm_api::names::fingerprint;
 use capwasm_sdk::Problem;
 use serde_json::{Value, json};
 
 use crate::engine::{Creation, Engine, EngineError};
 use crate::family::{Families, Family};
-use crate::haproxy::fingerprint;
 use crate::kinds::NETWORK_LABEL;
 use crate::ownership::unanswered;
 

@@ -4,10 +4,10 @@
 //! decides, but for one case: an object that was moved to another management cluster has another uid there. Then the
 //! container's other label must name the object, and the object must name the container.
 
+use capwasm_api::time;
 use capwasm_sdk::{Context, Problem, object};
 use serde_json::{Map, Value, json};
 
-use crate::clock;
 use crate::engine::{Container, Engine, EngineError};
 use crate::kinds::{OBJECT_LABEL, UID_LABEL};
 
@@ -81,6 +81,6 @@ fn is_unanswered(object: &Value, condition: &str) -> bool {
 
 /// Whether something that was asked for before the object's deletion may still come into being.
 pub fn is_owed(cx: &Context<'_>, object: &Value, condition: &str) -> bool {
-    let deleted = clock::parse(object::text(object, "/metadata/deletionTimestamp")).unwrap_or_default();
+    let deleted = time::parse(object::text(object, "/metadata/deletionTimestamp")).unwrap_or_default();
     is_unanswered(object, condition) && cx.host.now_ms() / 1_000 < deleted + GRACE_SECONDS
 }

@@ -6,12 +6,12 @@
 mod decide;
 mod members;
 
+use capwasm_api::names::fingerprint;
 use capwasm_sdk::{Context, ObjectRef, Place, PoolAnswer, Problem, object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::deprecated;
-use crate::haproxy::fingerprint;
 use crate::kinds::{CLUSTER_NAME_LABEL, FAILURE_DOMAIN_LABEL, Mount, POOL_NAME_LABEL, SIMULATE, VERSION};
 use decide::Going;
 use members::{API_VERSION, Member};

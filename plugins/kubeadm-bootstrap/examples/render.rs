@@ -156,7 +156,7 @@ fn cluster() -> Cluster {
 fn discovery(spec: &ConfigSpec) -> Map<String, Value> {
     let given = spec.join_configuration.get("discovery").and_then(Value::as_object).cloned().unwrap_or_default();
     let hash = format!("sha256:{}", "0123456789abcdef".repeat(4));
-    kubeadm_bootstrap::discovery::complete(&given, "172.18.0.3:6443", Some(&hash), || "abcdef.0123456789abcdef".into())
+    capwasm_kubeadm::discovery::complete(&given, "172.18.0.3:6443", Some(&hash), || "abcdef.0123456789abcdef".into())
 }
 
 fn deep_merge(into: &mut Value, from: Value) {

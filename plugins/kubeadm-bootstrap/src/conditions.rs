@@ -4,10 +4,9 @@
 //! `Ready` that repeats the worst of the others.
 
 use capwasm_api::names::reason;
-use capwasm_sdk::{Fault, Outcome, Problem, object};
+use capwasm_api::time;
+use capwasm_sdk::{Fault, Outcome, Problem, conditions};
 use serde_json::{Value, json};
-
-use crate::time::rfc3339;
 
 /// The data Secret exists.
 pub const DATA_SECRET_AVAILABLE: &str = "DataSecretAvailable";
@@ -103,17 +102,12 @@ pub fn deprecate(out: &mut Outcome, object: &Value, problem: Option<&Problem>, j
     };
     old.insert(0, ready);
     let known = object.pointer("/status/deprecated/v1beta1/conditions").and_then(Value::as_array);
+    let (known, now) = (known.map_or(&[][..], Vec::as_slice), time::format(now_ms / 1000));
     let written: Vec<Value> = old
         .into_iter()
         .map(|condition| {
             let mut written = written(condition);
-            let same = known.into_iter().flatten().find(|known| {
-                ["/type", "/status", "/severity", "/reason", "/message"]
-                    .iter()
-                    .all(|at| object::text(known, at) == object::text(&written, at))
-            });
-            let since = same.map(|known| object::text(known, "/lastTransitionTime")).filter(|time| !time.is_empty());
-            written["lastTransitionTime"] = since.map_or_else(|| json!(rfc3339(now_ms)), |time| json!(time));
+            conditions::stamp(&mut written, known, &now);
             written
         })
         .collect();
@@ -143,6 +137,8 @@ fn waits_for_control_plane(problem: &Problem) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use capwasm_sdk::object;
+
     use super::*;
 
     fn told(out: &Outcome) -> Vec<String> {
@@ -234,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_keeps_its_time_until_it_changes() {
+    fn a_condition_keeps_its_time_until_its_status_changes() {
         let mut first = Outcome::default();
         data_available(&mut first);
         deprecate(&mut first, &json!({}), None, false, 0);

@@ -1,10 +1,11 @@
 //! What is read of a KubeadmConfig, its Machine and its Cluster.
 
-use capwasm_api::names::{CORE_API_VERSION, labels};
+use capwasm_api::names::labels;
+use capwasm_kubeadm::cluster;
 use capwasm_sdk::{Problem, object};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// `KubeadmConfig.spec`. The three kubeadm parts stay as they are, because nearly all of their fields pass through.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -295,24 +296,14 @@ impl Cluster {
                 .pointer("/status/initialization/controlPlaneInitialized")
                 .and_then(Value::as_bool)
                 .unwrap_or_default(),
-            endpoint: endpoint(object),
+            endpoint: cluster::endpoint(object),
             networking: networking(object),
         }
     }
 
     /// An owner reference to it.
     pub fn owner(&self) -> Value {
-        json!({"apiVersion": CORE_API_VERSION, "kind": "Cluster", "name": self.name, "uid": self.uid})
-    }
-}
-
-fn endpoint(cluster: &Value) -> Option<String> {
-    let host = object::text(cluster, "/spec/controlPlaneEndpoint/host");
-    let port = cluster.pointer("/spec/controlPlaneEndpoint/port").and_then(Value::as_u64).filter(|port| *port > 0)?;
-    match host {
-        "" => None,
-        host if host.contains(':') && !host.starts_with('[') => Some(format!("[{host}]:{port}")),
-        host => Some(format!("{host}:{port}")),
+        cluster::owner(&self.name, &self.uid)
     }
 }
 

@@ -1,7 +1,7 @@
 //! API versions of KubeadmConfig and its template.
 
-use capwasm_api::conversion::kubeadm::{CONDITIONS, KUBEADM_CONFIG_SPEC};
-use capwasm_api::conversion::{self, ConversionError, Kind, Older, Rule};
+use capwasm_api::conversion::kubeadm::KUBEADM_CONFIG_SPEC;
+use capwasm_api::conversion::{self, CONDITIONS, ConversionError, Kind, Older, Rule};
 use serde_json::Value;
 
 /// API group of the kinds.

@@ -1,7 +1,8 @@
 //! What a KubeadmConfig needs next, as a pure function of what was observed.
 
+use capwasm_kubeadm::discovery;
+
 use crate::config::{Cluster, Config, Machine};
-use crate::discovery;
 use crate::kubeadm::Member;
 
 /// The stage that a KubeadmConfig is in.

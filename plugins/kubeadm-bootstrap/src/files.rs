@@ -1,10 +1,10 @@
 //! Files on the machine: the user's, with what stands in Secrets filled in, and the certificates'.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use capwasm_kubeadm::certificates::{Certificates, Purpose};
 use capwasm_sdk::{Host, Optional, Problem};
 use serde_json::Value;
 
-use crate::certificates::{Certificates, Purpose};
 use crate::config::{ConfigSpec, ContentFrom, File, User};
 use crate::kubeadm;
 use crate::template::{self, Data};
@@ -114,7 +114,7 @@ pub fn of_certificates(certificates: &Certificates, spec: &ConfigSpec) -> Vec<Wr
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-    use crate::certificates::Settings;
+    use capwasm_kubeadm::certificates::Settings;
     use capwasm_sdk::Fault;
     use capwasm_sdk::test::TestHost;
     use serde_json::json;

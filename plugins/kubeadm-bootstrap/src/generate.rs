@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use capwasm_api::names::reason;
+use capwasm_kubeadm::certificates::{self, Certificates, Purpose, Settings};
+use capwasm_kubeadm::{discovery, kubeconfig};
 use capwasm_sdk::{BootstrapData, Context, Fault, Format, Level, Optional, Problem, object};
 use serde_json::{Map, Value, json};
 
-use crate::certificates::{self, Certificates, Purpose, Settings};
 use crate::conditions;
 use crate::config::{Cluster, Config, Machine};
 use crate::decide::{Stage, stage};
@@ -14,7 +15,7 @@ use crate::kubeadm::{self, Member};
 use crate::token::{Holder, Lifetime, Step};
 use crate::userdata::{self, Payload, Subcommand};
 use crate::version::Version;
-use crate::{config, discovery, discovery_file, files, kubeconfig, lock, template, token};
+use crate::{config, discovery_file, files, lock, template, token};
 
 /// The whole observation of one pass.
 struct Subject {

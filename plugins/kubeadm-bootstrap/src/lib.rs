@@ -2,35 +2,28 @@
 //! its machine.
 //!
 //! - [`decide`]: which stage a KubeadmConfig is in; [`generate`]: the pass that follows from it; [`conditions`]: what it says
-//! - [`lock`]: only one machine initializes; [`token`], [`discovery`], [`discovery_file`]: how the others are let in and find the
-//!   cluster
-//! - [`certificates`], [`kubeconfig`], [`files`], [`template`]: what is placed on the machine, and what clusters need
+//! - [`lock`]: only one machine initializes; [`token`], [`discovery_file`]: how the others are let in and find the cluster
+//! - [`files`], [`template`]: what is placed on the machine
 //! - [`kubeadm`]: what kubeadm reads, in the API of the machine's Kubernetes [`version`]
 //! - [`userdata`], [`cloud_config`], [`ignition`]: how all of it is written
 
-pub mod certificates;
 pub mod cloud_config;
 pub mod conditions;
 pub mod config;
 pub mod conversion;
 pub mod decide;
-pub mod discovery;
 pub mod discovery_file;
 pub mod files;
 pub mod generate;
 pub mod ignition;
 pub mod kubeadm;
-// One file for both kubeadm providers, as the certificates are.
-#[path = "../../kubeadm-control-plane/src/kubeconfig.rs"]
-pub mod kubeconfig;
 pub mod lock;
 pub mod template;
-pub mod time;
 pub mod token;
 pub mod userdata;
 pub mod version;
 
-use capwasm_sdk::api::descriptor::{Descriptor, Role};
+use capwasm_sdk::descriptor::{Descriptor, Role};
 use capwasm_sdk::{Bootstrap, BootstrapData, Context, Conversion, Description, Kind, Problem, Provider};
 use serde_json::Value;
 

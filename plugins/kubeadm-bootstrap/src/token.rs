@@ -7,11 +7,10 @@
 use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use capwasm_api::time;
+use capwasm_kubeadm::discovery::{ALPHABET, LENGTHS};
 use capwasm_sdk::{Context, Host, ObjectRef, Optional, Place, Problem, object};
 use serde_json::{Map, Value, json};
-
-use crate::discovery::{ALPHABET, LENGTHS};
-use crate::time::{self, rfc3339};
 
 /// How soon a failed look is repeated.
 pub const RETRY: Duration = Duration::from_secs(30);
@@ -98,7 +97,7 @@ pub fn decide(known: &Known, holder: Holder, now_ms: u64, lifetime: Lifetime) ->
     // What is no time is no end that a cluster's authenticator would believe: it is written anew.
     let less_left = |than: Duration| {
         let least = now_ms.saturating_add(u64::try_from(than.as_millis()).unwrap_or(u64::MAX));
-        matches!(known, Known::Until(end) if time::parse(end).is_none_or(|end| end < least))
+        matches!(known, Known::Until(end) if time::parse(end).is_none_or(|end| end.saturating_mul(1000) < least))
     };
     match (known, holder) {
         (Known::Absent, Holder::Waiting) => Step::Create,
@@ -157,8 +156,8 @@ pub fn prolong(cx: &mut Context<'_>, token: &str, lifetime: Lifetime) -> Result<
     Ok(())
 }
 
-fn after(now_ms: u64, time: Duration) -> String {
-    rfc3339(now_ms.saturating_add(time.as_secs().saturating_mul(1000)))
+fn after(now_ms: u64, lifetime: Duration) -> String {
+    time::format((now_ms / 1000).saturating_add(lifetime.as_secs()))
 }
 
 fn name(id: &str) -> String {
@@ -250,6 +249,6 @@ mod tests {
 
     #[test]
     fn a_new_token_has_the_form_that_kubeadm_reads() {
-        assert!(parts(&crate::discovery::new_token(&TestHost::new())).is_ok());
+        assert!(parts(&capwasm_kubeadm::discovery::new_token(&TestHost::new())).is_ok());
     }
 }

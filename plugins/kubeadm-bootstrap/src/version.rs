@@ -55,14 +55,13 @@ impl Version {
         if text.is_empty() {
             return Ok(Version { text: String::new(), minor: None });
         }
-        let mut parts = text.trim_start_matches('v').split('.').map(|part| part.parse::<u64>().ok());
-        let (Some(major), Some(minor)) = (parts.next().flatten(), parts.next().flatten()) else {
+        let Some(version) = capwasm_kubeadm::Version::parse(text) else {
             return Err(Problem::invalid(
                 "InvalidKubernetesVersion",
                 format!("the version of the machine is not a Kubernetes version: {text}"),
             ));
         };
-        let minor = Minor(major, minor);
+        let minor = Minor(version.major, version.minor);
         if minor < OLDEST {
             return Err(Problem::invalid(
                 "UnsupportedKubernetesVersion",

@@ -1,13 +1,13 @@
 //! Taking over control-plane machines that nobody controls: they, and the Secrets that their configurations own, become the
 //! control plane's.
 
+use capwasm_kubeadm::Version;
+use capwasm_kubeadm::certificates::{Purpose, Settings};
 use capwasm_sdk::{Context, ObjectRef, Optional, Place, Problem, object};
 use serde_json::{Value, json};
 
-use crate::certificates::{Purpose, Settings};
 use crate::machine::Machine;
 use crate::observe::Observed;
-use crate::version::Version;
 
 /// Whether machines can be taken over, all of them or none. Pure.
 pub fn check(observed: &Observed) -> Result<(), String> {

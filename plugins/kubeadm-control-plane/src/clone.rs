@@ -3,8 +3,8 @@
 //!
 //! The name derives from the control plane's uid and the machine's slot, so that a repeated pass meets what it made before.
 
-use capwasm_api::json;
 use capwasm_api::names::{CORE_API_VERSION, annotations, child_name, label_value, labels, next_slot, suffix};
+use capwasm_object::json;
 use capwasm_sdk::{Problem, object};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};

@@ -1,7 +1,7 @@
 //! API versions of KubeadmControlPlane and its template.
 
-use capwasm_api::conversion::kubeadm::{CONDITIONS, KUBEADM_CONFIG_SPEC};
-use capwasm_api::conversion::{self, ConversionError, Kind, Older, Rule};
+use capwasm_api::conversion::kubeadm::KUBEADM_CONFIG_SPEC;
+use capwasm_api::conversion::{self, CONDITIONS, ConversionError, Kind, Older, Rule};
 use serde_json::Value;
 
 /// API group of the kinds.
@@ -76,7 +76,7 @@ const SPEC: &[Rule] = &[
 /// v1beta1 wants the object, though it may be empty.
 fn want(object: &mut Value, path: &[&str]) {
     if object.get("spec").is_some_and(Value::is_object) {
-        capwasm_api::json::map(object, path);
+        capwasm_object::json::map(object, path);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The end of a control plane: workers first, then all of its machines at once. etcd ends with them.
 
 use capwasm_api::names::{CORE_API_VERSION, labels};
-use capwasm_sdk::{Context, Optional, Problem, Refused, object};
+use capwasm_sdk::{Context, Optional, Problem, Refused, Selection, object};
 use serde_json::Value;
 
 use crate::machine::Machine;
@@ -41,7 +41,8 @@ fn workers(cx: &Context<'_>, cluster: &str) -> Result<Vec<String>, Refused> {
     let mut lines = Vec::new();
     for (kind, plural, selector) in [("Machine", "Machines", machines), ("MachinePool", "MachinePools", pools)] {
         // A management cluster may have no MachinePools at all.
-        let found = cx.host.lookup_list(CORE_API_VERSION, kind, None, &selector).optional()?.unwrap_or_default();
+        let selection = Selection::of(CORE_API_VERSION, kind).labelled(selector);
+        let found = cx.host.lookup_list(&selection).optional()?.unwrap_or_default();
         let found: Vec<Machine> = found.into_iter().map(Machine::read).collect();
         if !found.is_empty() {
             lines.push(format!("* worker {plural}: {}", crate::machine::list(&found)));

@@ -10,12 +10,12 @@ pub mod image;
 pub mod proxy;
 pub mod rbac;
 
+use capwasm_kubeadm::Version;
 use capwasm_sdk::{Context, ObjectRef, Optional, Place, Problem, object};
 use serde_json::{Value, json};
 
 use crate::names;
 use crate::plane::ControlPlane;
-use crate::version::Version;
 
 /// Namespace of all of it.
 pub const NAMESPACE: &str = "kube-system";

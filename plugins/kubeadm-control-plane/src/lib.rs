@@ -6,15 +6,9 @@
 //! - [`decide`], [`preflight`], [`select`], [`rollout`]: whether a machine comes or goes, and which
 //! - [`remediation`], [`pre_terminate`], [`etcd`]: unhealthy machines, and what etcd allows
 //! - [`clone`](mod@clone), [`config`], [`propagate`]: what is made for a machine, and what changes in place
-//! - [`certificates`], [`kubeconfig`], [`expiry`]: the Secrets that a control plane must have, and when they end
+//! - [`expiry`]: when the certificates of machines end
 //! - [`kubeadm`]: what kubeadm keeps in the workload cluster
 //! - [`adoption`], [`validate`], [`status`]: machines of others, wishes that cannot be met, what is reported
-
-// Files that providers share; crates of their own would be more than their few hundred lines deserve.
-#[path = "../../kubeadm-bootstrap/src/certificates.rs"]
-pub mod certificates;
-#[path = "../../kubeadm-bootstrap/src/discovery.rs"]
-pub mod discovery;
 
 pub mod adoption;
 pub mod clone;
@@ -26,7 +20,6 @@ pub mod etcd;
 pub mod expiry;
 pub mod health;
 pub mod kubeadm;
-pub mod kubeconfig;
 pub mod machine;
 pub mod names;
 pub mod observe;
@@ -42,9 +35,8 @@ pub mod status;
 #[cfg(test)]
 mod testing;
 pub mod validate;
-pub mod version;
 
-use capwasm_sdk::api::descriptor::{Descriptor, Role};
+use capwasm_sdk::descriptor::{Descriptor, Role};
 use capwasm_sdk::{Context, ControlPlane, ControlPlaneAnswer, Conversion, Description, Kind, Problem, Provider};
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 mod conditions;
 
 use capwasm_api::conditions::Status;
-use capwasm_api::json;
 use capwasm_api::names::{CORE_API_VERSION, annotations, condition, labels, reason};
+use capwasm_object::json;
 use capwasm_sdk::{ObjectRef, Outcome, object};
 use jiff::Timestamp;
 use serde_json::Value;

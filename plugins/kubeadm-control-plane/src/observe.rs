@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use capwasm_api::conditions;
 use capwasm_api::names::CORE_API_VERSION;
-use capwasm_sdk::{Context, EtcdMember, Host, ObjectRef, Optional, Problem, Refusal, Refused, object};
+use capwasm_kubeadm::certificates::Settings;
+use capwasm_sdk::{Context, EtcdMember, Host, ObjectRef, Optional, Problem, Refusal, Refused, Selection, object};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::certificates::Settings;
 use crate::machine::{self, Machine};
 use crate::plane::{Cluster, ControlPlane};
 use crate::{clone, names, rollout};
@@ -174,7 +174,8 @@ pub fn timestamp(now_ms: u64) -> Timestamp {
 
 /// The Machines that `uid` controls, oldest first, and those that nobody does.
 pub fn machines(host: &dyn Host, cluster: &str, uid: &str) -> Result<(Vec<Machine>, Vec<Machine>), Refused> {
-    let found = host.lookup_list_texts(CORE_API_VERSION, "Machine", None, &machine::selector(cluster))?;
+    let selection = Selection::of(CORE_API_VERSION, "Machine").labelled(machine::selector(cluster));
+    let found = host.lookup_list_texts(&selection)?;
     let (mut own, mut orphans) = (Vec::new(), Vec::new());
     for found in found {
         let found = object::parts(&found, &machine::PARTS)?;
@@ -242,7 +243,7 @@ fn workload(host: &dyn Host, observed: &mut Observed) -> Workload {
 fn read_workload(host: &dyn Host, observed: &mut Observed) -> Result<Workload, Refused> {
     let all = |texts: Vec<String>, wanted: &[&str]| texts.iter().map(|text| object::parts(text, wanted)).collect();
     let nodes: Result<Vec<Value>, Refused> =
-        all(host.workload_list_texts("v1", "Node", None, names::CONTROL_PLANE_NODE)?, &NODE);
+        all(host.workload_list_texts(&Selection::of("v1", "Node").labelled(names::CONTROL_PLANE_NODE))?, &NODE);
     let mut nodes = nodes?;
     for machine in observed.machines.iter_mut().filter(|machine| machine.node.is_none()) {
         // Before core has matched them, so that its first news of the Node can tell all of its health.
@@ -254,7 +255,8 @@ fn read_workload(host: &dyn Host, observed: &mut Observed) -> Result<Workload, R
             nodes.extend(host.workload(&ObjectRef::new("v1", "Node", name)).optional()?);
         }
     }
-    let pods = all(host.workload_list_texts("v1", "Pod", Some("kube-system"), "tier=control-plane")?, &POD)?;
+    let pods = Selection::of("v1", "Pod").in_namespace("kube-system").labelled("tier=control-plane");
+    let pods = all(host.workload_list_texts(&pods)?, &POD)?;
     let asks = observed.manages_etcd() && observed.machines.iter().any(|machine| machine.node.is_some());
     let members = asks.then(|| host.etcd_members().map_err(|refused| refused.message));
     Ok(Workload { reach: Reach::Up, nodes, pods, members })

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use capwasm_api::conditions::{self, Status};
-use capwasm_api::json;
-use capwasm_api::names::{CORE_API_VERSION, annotations, condition};
+use capwasm_api::names::{annotations, condition};
+use capwasm_kubeadm::cluster;
+use capwasm_object::json;
 use capwasm_sdk::{ObjectRef, Problem, object};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -227,7 +228,7 @@ impl Cluster {
             uid: object::uid(object).to_owned(),
             deleting: object::is_deleting(object),
             infrastructure_provisioned: flag(object, "/status/initialization/infrastructureProvisioned"),
-            server: server(object),
+            server: cluster::endpoint(object).map(|endpoint| format!("https://{endpoint}")),
             failure_domains: domains
                 .map(|domain| object::text(domain, "/name").to_owned())
                 .filter(|name| !name.is_empty())
@@ -242,17 +243,7 @@ impl Cluster {
 
     /// An owner reference to it.
     pub fn owner(&self) -> Value {
-        json!({"apiVersion": CORE_API_VERSION, "kind": "Cluster", "name": self.name, "uid": self.uid})
-    }
-}
-
-fn server(cluster: &Value) -> Option<String> {
-    let host = object::text(cluster, "/spec/controlPlaneEndpoint/host");
-    let port = json::at(cluster, "/spec/controlPlaneEndpoint/port").and_then(Value::as_u64).filter(|port| *port > 0)?;
-    match host {
-        "" => None,
-        host if host.contains(':') && !host.starts_with('[') => Some(format!("https://[{host}]:{port}")),
-        host => Some(format!("https://{host}:{port}")),
+        cluster::owner(&self.name, &self.uid)
     }
 }
 

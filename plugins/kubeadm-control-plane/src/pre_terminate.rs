@@ -1,9 +1,10 @@
 //! The last moment of a Machine that is being deleted: its member leaves etcd, then nothing holds the Machine. Pure.
 
+use capwasm_kubeadm::Version;
+
 use crate::etcd::{self, Change};
 use crate::machine::Machine;
 use crate::observe::{Observed, Reach};
-use crate::version::Version;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What changes on machines without making other ones: labels, annotations, and some fields of Machines. Pure.
 
-use capwasm_api::json;
+use capwasm_object::json;
 use capwasm_sdk::object;
 use serde_json::{Map, Value, json};
 

@@ -2,25 +2,26 @@
 
 use std::time::Duration;
 
-use capwasm_api::json;
 use capwasm_api::names::{annotations, condition, reason};
+use capwasm_kubeadm::Version;
+use capwasm_kubeadm::certificates::{self, Certificates, Purpose, Settings};
+use capwasm_kubeadm::discovery;
+use capwasm_kubeadm::kubeconfig::{self, Target};
+use capwasm_object::json;
 use capwasm_sdk::{Context, ControlPlaneAnswer, Fault, Host, Level, ObjectRef, Place, Problem, Refused, object};
 use serde_json::{Value, json};
 
-use crate::certificates::{self, Certificates, Purpose, Settings};
 use crate::clone::{self, NewMachine};
 use crate::config::Entry;
 use crate::decide::{self, Step};
 use crate::etcd::{self, Stray};
-use crate::kubeconfig::{self, Target};
 use crate::machine::Machine;
 use crate::names::{self, CERTIFICATES_AVAILABLE};
 use crate::observe::{self, Observed, Reach};
 use crate::plane::{Cluster, ControlPlane, TemplateRef};
 use crate::propagate::Wanted;
 use crate::status::{self, Report};
-use crate::version::Version;
-use crate::{adoption, discovery, expiry, health, kubeadm, pre_terminate, remediation, rollout, validate};
+use crate::{adoption, expiry, health, kubeadm, pre_terminate, remediation, rollout, validate};
 
 /// How soon etcd is looked at again while something is not well: nothing tells when it is.
 const UNWELL: Duration = Duration::from_secs(15);

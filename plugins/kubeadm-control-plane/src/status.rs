@@ -5,6 +5,7 @@ mod conditions;
 mod deprecated;
 
 use capwasm_api::names::{condition, reason};
+use capwasm_kubeadm::Version;
 use capwasm_sdk::{ControlPlaneAnswer, Outcome, Problem};
 use serde_json::{Value, json};
 
@@ -14,7 +15,6 @@ use crate::names;
 use crate::observe::Observed;
 use crate::preflight::Preflight;
 use crate::remediation;
-use crate::version::Version;
 
 /// What a pass found on its way that conditions tell.
 #[derive(Clone, Debug, Default)]

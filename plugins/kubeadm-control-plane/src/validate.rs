@@ -1,12 +1,12 @@
 //! What a KubeadmControlPlane must not ask for and its schema cannot say. Pure.
 
-use capwasm_api::json;
+use capwasm_kubeadm::Version;
+use capwasm_object::json;
 use capwasm_sdk::Problem;
 use serde_json::Value;
 
 use crate::machine::Machine;
 use crate::plane::{self, ControlPlane};
-use crate::version::Version;
 
 /// Upstream's least number of days: rolling out takes a while.
 const LEAST_EXPIRY_DAYS: u64 = 7;

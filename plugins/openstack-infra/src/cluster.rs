@@ -27,13 +27,14 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+use capwasm_api::names::fingerprint;
 use capwasm_sdk::{ClusterAnswer, Context, FailureDomain, Fault, Problem, object};
 use serde_json::{Value, json};
 
 use crate::kinds::{API_ENDPOINT_READY, NETWORK_READY, ROUTER_READY, SECURITY_GROUPS_READY};
 use crate::late;
 use pass::{Pass, READY, pause};
-use status::{Status, fingerprint};
+use status::Status;
 
 /// Reason of conditions whose part failed, upstream's.
 const OPENSTACK_ERROR: &str = "OpenStackError";

@@ -1,6 +1,6 @@
 //! What this provider says about itself.
 
-use capwasm_sdk::api::descriptor::{Descriptor, Role};
+use capwasm_sdk::descriptor::{Descriptor, Role};
 use capwasm_sdk::{Description, Kind};
 
 use crate::kinds::{CLUSTER_FINALIZER, GROUP, IPAM_GROUP, MACHINE_FINALIZER, POOL_FINALIZER, SERVER_FINALIZER};

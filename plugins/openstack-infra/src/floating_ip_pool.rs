@@ -7,7 +7,7 @@ mod claims;
 
 use std::collections::BTreeSet;
 
-use capwasm_sdk::{Context, Host, ObjectRef, Place, Problem, object};
+use capwasm_sdk::{Context, Host, ObjectRef, Place, Problem, Selection, object};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -94,8 +94,8 @@ impl<'a> Pool<'a> {
     fn known(&self, host: &dyn Host) -> Result<Known, Problem> {
         let version = format!("{IPAM_GROUP}/");
         // Read: the pool wakes for each claim and address of its namespace.
-        let claims = host.lookup_list(&version, "IPAddressClaim", None, "")?;
-        let addresses = host.lookup_list(&version, "IPAddress", None, "")?;
+        let claims = host.lookup_list(&Selection::of(&version, "IPAddressClaim"))?;
+        let addresses = host.lookup_list(&Selection::of(&version, "IPAddress"))?;
         Ok(Known::of(self.name(), claims, addresses))
     }
 }

@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
+use capwasm_api::time;
 use capwasm_sdk::{Context, object};
 use serde_json::Value;
-
-use crate::clock;
 
 /// How long OpenStack may be at a request, in seconds.
 const LATEST: u64 = 10;
@@ -23,6 +22,6 @@ pub fn is_over(cx: &mut Context<'_>, object: &Value) -> bool {
 
 /// Seconds since the object was deleted.
 pub fn deleting_for(cx: &Context<'_>, object: &Value) -> u64 {
-    let since = clock::parse(object::text(object, "/metadata/deletionTimestamp"));
+    let since = time::parse(object::text(object, "/metadata/deletionTimestamp"));
     since.map_or(0, |since| (cx.host.now_ms() / 1_000).saturating_sub(since))
 }

@@ -4,7 +4,6 @@
 //! the services of its catalog, through `cloud::Cloud` alone.
 
 mod answer;
-mod clock;
 mod cloud;
 mod cluster;
 mod compute;
@@ -29,7 +28,7 @@ mod testing;
 mod tests;
 mod volume;
 
-use capwasm_sdk::api::descriptor::Descriptor;
+use capwasm_sdk::descriptor::Descriptor;
 use capwasm_sdk::{
     ClusterAnswer, Context, Controller, Conversion, InfrastructureCluster, InfrastructureMachine, MachineAnswer,
     Problem, Provider, object,

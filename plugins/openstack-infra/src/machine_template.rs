@@ -1,7 +1,7 @@
 //! OpenStackMachineTemplate: what a machine of it would have, so that an autoscaler can scale from zero; and allowed address
 //! pairs, which go on to the machines that were made of it.
 
-use capwasm_sdk::{Context, Host, ObjectRef, Optional, Place, Problem, object};
+use capwasm_sdk::{Context, Host, ObjectRef, Optional, Place, Problem, Selection, object};
 use serde_json::{Map, Value, json};
 
 use crate::cloud::Cloud;
@@ -84,8 +84,8 @@ fn push_pairs(cx: &mut Context<'_>, object: &Value, cluster: &str, spec: &Value)
     if wanted.is_empty() {
         return Ok(());
     }
-    let selector = format!("{CLUSTER_NAME_LABEL}={cluster}");
-    for machine in cx.host.lookup_list(V1BETA1, "OpenStackMachine", None, &selector)? {
+    let of_cluster = Selection::of(V1BETA1, "OpenStackMachine").labelled(format!("{CLUSTER_NAME_LABEL}={cluster}"));
+    for machine in cx.host.lookup_list(&of_cluster)? {
         if object::annotation(&machine, CLONED_FROM) != Some(object::name(object)) || object::is_deleting(&machine) {
             continue;
         }

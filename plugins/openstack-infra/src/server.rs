@@ -15,10 +15,10 @@ mod volumes;
 
 use std::time::Duration;
 
+use capwasm_api::time;
 use capwasm_sdk::{Context, Fault, Host, Problem, Refusal, object};
 use serde_json::{Value, json};
 
-use crate::clock;
 use crate::cloud::{Cloud, Failure};
 use crate::compute::{self, Server};
 use crate::identity::IdentityRef;
@@ -275,7 +275,7 @@ fn settle(
     if is_active && !subject.status.ready {
         cx.out.status(json!({"ready": true}));
     }
-    let age = clock::parse(&server.created).map_or(0, |created| (cx.host.now_ms() / 1_000).saturating_sub(created));
+    let age = time::parse(&server.created).map_or(0, |created| (cx.host.now_ms() / 1_000).saturating_sub(created));
     told(cx, state::tell(server, subject.status.ready, age)).and(pushed)
 }
 

@@ -1,27 +1,18 @@
-//! A small OpenStack in memory for native tests: collections of JSON with the rules of the services that matter to this
-//! provider, a log of calls, and faults at any call.
+//! The simulated OpenStack as this provider's host reaches it: no sockets and no clock, a log of calls, and faults at any call.
 //!
-//! What takes time (servers, load balancers, volumes) is done after it was read `patience` times, so that a test needs no
-//! clock. Ids are readable: `network-1`, `server-7`.
+//! What takes time (servers, load balancers, volumes) is done after it was read `patience` times.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-#![allow(dead_code, reason = "a kit: not every test needs all of it")]
-
-mod identity;
-mod load_balancer;
-mod neutron;
-mod nova;
-mod store;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-use capwasm_sdk::api::descriptor::KindDescriptor;
+use capwasm_sdk::descriptor::KindDescriptor;
 use capwasm_sdk::test::TestHost;
 use capwasm_sdk::{HttpRequest, HttpResponse, Refusal, Refused};
+use capwasm_sim_openstack::InProcess;
+use capwasm_sim_service::faults::{self, CallFault};
 use serde_json::{Value, json};
-
-use store::Store;
 
 /// Where everything listens, each service below its own path.
 pub const ORIGIN: &str = "https://cloud.test";
@@ -29,8 +20,6 @@ pub const ORIGIN: &str = "https://cloud.test";
 pub const PROJECT: &str = "project-a";
 /// The only region.
 pub const REGION: &str = "RegionOne";
-/// The external network that is there from the start.
-pub const EXTERNAL_NETWORK: &str = "network-external";
 
 const CLOUDS: &str = "clouds:
   openstack:
@@ -41,6 +30,16 @@ const CLOUDS: &str = "clouds:
     auth_type: v3applicationcredential
     region_name: RegionOne
 ";
+
+/// Where a service's paths begin, and what they are called in [`Call`].
+const SERVICES: [(&str, &str); 6] = [
+    ("compute", "/compute/v2.1"),
+    ("network", "/networking/v2.0"),
+    ("image", "/image/v2"),
+    ("load-balancer", "/load-balancer/v2"),
+    ("load-balancer", "/load-balancer"),
+    ("volume", "/volume/v3"),
+];
 
 /// One request to a service other than Keystone.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,64 +69,55 @@ pub enum Fault {
     LostAfter,
 }
 
-/// An answer of a service.
-pub struct Answer {
-    status: u16,
-    body: Value,
-}
-
-impl Answer {
-    fn new(status: u16, body: Value) -> Answer {
-        Answer { status, body }
-    }
-
-    fn neutron(status: u16, kind: &str, message: &str) -> Answer {
-        Answer::new(status, json!({"NeutronError": {"type": kind, "message": message, "detail": ""}}))
-    }
-
-    fn nova(status: u16, name: &str, message: &str) -> Answer {
-        Answer::new(status, json!({ name: {"code": status, "message": message} }))
-    }
-
-    fn octavia(status: u16, message: &str) -> Answer {
-        Answer::new(status, json!({"faultcode": "Client", "faultstring": message, "debuginfo": null}))
-    }
-}
-
 /// The cloud. Clones are the same one.
-#[derive(Clone, Default)]
-pub struct OpenStack(Rc<RefCell<State>>);
+#[derive(Clone)]
+pub struct OpenStack(Rc<Shared>);
 
-struct State {
-    store: Store,
-    calls: Vec<Call>,
-    /// Calls until each fault; 0 is the next call.
-    faults: Vec<(usize, Fault)>,
-    /// Tokens that are refused.
-    revoked: Vec<String>,
-    /// Tokens so far.
-    tokens: usize,
-    /// Seconds since 1970 when tokens are issued.
-    now: u64,
+struct Shared {
+    cloud: InProcess,
+    log: RefCell<Log>,
 }
 
-impl Default for State {
-    fn default() -> State {
-        State {
-            store: Store::seeded(),
-            calls: Vec::new(),
-            faults: Vec::new(),
-            revoked: Vec::new(),
-            tokens: 0,
-            now: 1_700_000_000,
-        }
-    }
+#[derive(Default)]
+struct Log {
+    calls: Vec<Call>,
+    /// Tokens that were given out.
+    tokens: usize,
+    /// How many items a page of a list has.
+    page: Option<usize>,
 }
 
 impl OpenStack {
     /// With an external network, three flavors, two images and three availability zones.
     pub fn new() -> OpenStack {
-        OpenStack::default()
+        let cloud = InProcess::new(ORIGIN, PROJECT, "credential", "secret");
+        cloud.set_now(1_700_000_000);
+        let openstack = OpenStack(Rc::new(Shared { cloud, log: RefCell::default() }));
+        let add = |collection: &str, item: Value| drop(openstack.add(collection, item));
+        add(
+            "networks",
+            json!({"id": "network-external", "name": "public", "router:external": true, "project_id": "admin"}),
+        );
+        add(
+            "subnets",
+            json!({
+                "id": "subnet-external", "name": "public-subnet", "network_id": "network-external", "cidr": "172.24.4.0/24",
+                "project_id": "admin",
+            }),
+        );
+        for (id, vcpus, ram, disk) in [("tiny", 1, 512, 1), ("small", 1, 2048, 20), ("medium", 2, 4096, 40)] {
+            let name = format!("m1.{id}");
+            add(
+                "flavors",
+                json!({"id": format!("flavor-{id}"), "name": name, "vcpus": vcpus, "ram": ram, "disk": disk}),
+            );
+        }
+        for (id, tags) in [("node", json!(["kube", "v1.34"])), ("other", json!([]))] {
+            let (id, name) = (format!("image-{id}"), format!("{id}-image"));
+            add("images", json!({"id": id, "name": name, "tags": tags, "os_type": "linux"}));
+        }
+        add("volume_types", json!({"name": "fast"}));
+        openstack
     }
 
     /// A host that reaches this cloud, and that has its credentials in the Secret `cloud-config`.
@@ -138,7 +128,7 @@ impl OpenStack {
     /// `host`, reaching this cloud.
     pub fn behind(&self, host: TestHost) -> TestHost {
         let cloud = self.clone();
-        host.http(move |request| cloud.0.borrow_mut().handle(request))
+        host.http(move |request| cloud.handle(request))
     }
 
     /// `spec.identityRef` for the Secret of [`OpenStack::host`].
@@ -153,7 +143,7 @@ impl OpenStack {
 
     /// All calls so far.
     pub fn calls(&self) -> Vec<Call> {
-        self.0.borrow().calls.clone()
+        self.0.log.borrow().calls.clone()
     }
 
     /// `POST /networks` and so on: every call but reads.
@@ -170,28 +160,44 @@ impl OpenStack {
 
     /// Forgets the calls so far.
     pub fn clear_calls(&self) {
-        self.0.borrow_mut().calls.clear();
+        self.0.log.borrow_mut().calls.clear();
     }
 
     /// Lets the `nth` call from now (the next is 0) go wrong.
     pub fn fail(&self, nth: usize, fault: Fault) {
-        self.0.borrow_mut().faults.push((nth, fault));
+        let fault = match fault {
+            Fault::Answer(status, body) => CallFault { body: Some(body.to_owned()), ..CallFault::status(status) },
+            Fault::LostBefore => CallFault::status(0),
+            Fault::LostAfter => CallFault { takes_effect: true, ..CallFault::status(0) },
+        };
+        let after = u32::try_from(nth).ok();
+        let fault = CallFault { spares: "/identity/*".to_owned(), after, count: Some(1), ..fault };
+        self.0.cloud.faults().inject(faults::Fault::Call(fault));
     }
 
     /// Takes back faults that have not come; says whether there were any.
     pub fn forget_faults(&self) -> bool {
-        !std::mem::take(&mut self.0.borrow_mut().faults).is_empty()
+        let were_any = self.is_faulty();
+        self.0.cloud.faults().lift_all();
+        were_any
     }
 
     /// Whether there are faults that have not come.
     pub fn is_faulty(&self) -> bool {
-        !self.0.borrow().faults.is_empty()
+        !self.0.cloud.faults().list().is_empty()
     }
 
     /// Everything in a collection (`networks`, `security_groups`, `servers`, `loadbalancers`, `members`, …) in the order in
-    /// which it was made.
+    /// which it was made. What Neutron makes for itself is left out: the default security group, ports of its own.
     pub fn all(&self, collection: &str) -> Vec<Value> {
-        self.0.borrow().store.all(collection).to_vec()
+        let own =
+            |item: &Value| collection == "flavors" || item["project_id"] == PROJECT || item["project_id"] == "admin";
+        let groups = self.0.cloud.all("security_groups").into_iter();
+        let default = groups.filter(|group| group["name"] == "default").map(|group| group["id"].clone()).next();
+        let is_default = |item: &Value| {
+            default.as_ref().is_some_and(|default| item["id"] == *default || item["security_group_id"] == *default)
+        };
+        self.0.cloud.all(collection).into_iter().filter(|item| own(item) && !is_default(item)).collect()
     }
 
     /// The only one of that name.
@@ -203,144 +209,104 @@ impl OpenStack {
 
     /// Adds something behind the provider's back; returns its id.
     pub fn add(&self, collection: &str, item: Value) -> String {
-        self.0.borrow_mut().store.add(collection, item)
+        self.0.cloud.add(collection, item).expect("something that can be added")
     }
 
     /// Changes something behind the provider's back (JSON merge patch).
     pub fn change(&self, collection: &str, id: &str, patch: &Value) {
-        let mut state = self.0.borrow_mut();
-        let item = state.store.get_mut(collection, id).expect("what should be changed");
-        capwasm_sdk::object::merge(item, patch);
+        assert!(self.0.cloud.change(collection, id, patch), "{collection} has no {id}");
     }
 
     /// Removes something behind the provider's back.
     pub fn remove(&self, collection: &str, id: &str) {
-        self.0.borrow_mut().store.take(collection, id);
+        self.0.cloud.remove(collection, id);
     }
 
     /// How often something has to be read until it is done; 1 at first.
     pub fn set_patience(&self, reads: usize) {
-        self.0.borrow_mut().store.patience = reads;
+        self.0.cloud.set_patience(reads);
     }
 
     /// How many there may be in a collection.
-    pub fn set_quota(&self, collection: &str, most: usize) {
-        self.0.borrow_mut().store.quotas.insert(collection.to_owned(), most);
+    pub fn set_quota(&self, collection: &str, most: i64) {
+        assert!(self.0.cloud.set_quota(collection, most), "{collection} has no quota");
     }
 
-    /// What servers and load balancers become instead of `ACTIVE`, volumes instead of `available`.
-    pub fn set_outcome(&self, outcome: Option<&'static str>) {
-        self.0.borrow_mut().store.outcome = outcome;
+    /// Whether servers, load balancers and volumes end in an error from now on.
+    pub fn set_breaks(&self, breaks: bool) {
+        self.0.cloud.set_breaks(breaks);
     }
 
     /// How many items a page of a list has.
     pub fn set_page(&self, items: usize) {
-        self.0.borrow_mut().store.page = Some(items);
+        self.0.log.borrow_mut().page = Some(items);
+    }
+
+    /// Makes the credentials an administrator's.
+    pub fn make_administrator(&self) {
+        self.0.cloud.make_administrator();
     }
 
     /// Takes a service out of the catalog.
     pub fn without(&self, service: &str) {
-        self.0.borrow_mut().store.missing.push(service.to_owned());
+        self.0.cloud.without_service(service);
     }
 
     /// Takes an extension out of Neutron.
     pub fn without_extension(&self, alias: &str) {
-        self.0.borrow_mut().store.extensions.retain(|known| known != alias);
+        self.0.cloud.without_extension(alias);
     }
 
     /// Refuses every token that was given out so far.
     pub fn revoke_tokens(&self) {
-        let mut state = self.0.borrow_mut();
-        let all = (1..=state.tokens).map(|number| format!("token-{number}")).collect();
-        state.revoked = all;
+        self.0.cloud.revoke_tokens();
     }
 
     /// How many tokens were given out.
     pub fn tokens(&self) -> usize {
-        self.0.borrow().tokens
+        self.0.log.borrow().tokens
     }
 
     /// When tokens are issued from now on, in seconds since 1970.
     pub fn set_now(&self, seconds: u64) {
-        self.0.borrow_mut().now = seconds;
+        self.0.cloud.set_now(i64::try_from(seconds).unwrap());
     }
-}
 
-impl State {
-    fn handle(&mut self, request: &HttpRequest) -> Result<HttpResponse, Refused> {
+    fn handle(&self, request: &HttpRequest) -> Result<HttpResponse, Refused> {
         let Some(path) = request.url.strip_prefix(ORIGIN) else {
             return Err(Refused::new(Refusal::Denied, "NotGranted", format!("{} is not granted", request.url)));
         };
-        let body = if request.body.is_empty() { Value::Null } else { serde_json::from_slice(&request.body).unwrap() };
-        if let Some(rest) = path.strip_prefix("/identity") {
-            return Ok(self.keystone(&request.method, rest, &body));
+        let page = self.0.log.borrow().page.filter(|_| request.method == "GET");
+        let limited = page.map(|page| format!("{path}{}limit={page}", if path.contains('?') { '&' } else { '?' }));
+        let mut asked =
+            http::Request::builder().method(request.method.as_str()).uri(limited.as_deref().unwrap_or(path));
+        for (name, value) in &request.headers {
+            asked = asked.header(name, value);
         }
-        let header =
-            |name: &str| request.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        let token = header("x-auth-token").unwrap_or_default();
-        let (service, path) = route(path);
-        let mut call = Call {
-            service: service.to_owned(),
-            method: request.method.clone(),
-            path: path.to_owned(),
-            body: body.clone(),
-            headers: request.headers.clone(),
-            status: None,
+        let answer = self.0.cloud.answer(&asked.body(request.body.clone().into()).unwrap());
+        let status = answer.as_ref().map(|answer| answer.status().as_u16());
+        let mut log = self.0.log.borrow_mut();
+        match SERVICES.iter().find_map(|(service, root)| Some((service, path.strip_prefix(root)?))) {
+            Some((service, path)) => log.calls.push(Call {
+                service: (*service).to_owned(),
+                method: request.method.clone(),
+                path: path.to_owned(),
+                body: serde_json::from_slice(&request.body).unwrap_or_default(),
+                headers: request.headers.clone(),
+                status,
+            }),
+            None => log.tokens += usize::from(status == Some(201)),
+        }
+        let (parts, body) = answer.ok_or_else(lost)?.into_parts();
+        let text = |value: &http::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+        let headers = parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
+        // Nobody behind a proxy knows under which address he is known.
+        let body = match page {
+            Some(_) => String::from_utf8_lossy(&body).replace(ORIGIN, "http://internal:8080").into_bytes(),
+            None => body.to_vec(),
         };
-        let fault = self.due();
-        if fault == Some(Fault::LostBefore) {
-            self.calls.push(call);
-            return Err(lost());
-        }
-        let answer = match fault {
-            Some(Fault::Answer(status, body)) => {
-                self.calls.push(Call { status: Some(status), ..call });
-                return Ok(HttpResponse { status, headers: Vec::new(), body: body.as_bytes().to_vec() });
-            }
-            _ if token.is_empty() || self.revoked.contains(&token) => {
-                Answer::new(401, json!({"error": {"code": 401, "message": "Unauthorized", "title": "Unauthorized"}}))
-            }
-            _ => {
-                let version = header("openstack-api-version");
-                self.store.serve(service, &request.method, path, &body, version.as_deref())
-            }
-        };
-        if fault == Some(Fault::LostAfter) {
-            self.calls.push(call);
-            return Err(lost());
-        }
-        call.status = Some(answer.status);
-        self.calls.push(call);
-        let body = if answer.body.is_null() { Vec::new() } else { answer.body.to_string().into_bytes() };
-        Ok(HttpResponse { status: answer.status, headers: Vec::new(), body })
+        Ok(HttpResponse { status: parts.status.as_u16(), headers, body })
     }
-
-    /// The fault of this call; the others come nearer.
-    fn due(&mut self) -> Option<Fault> {
-        let at = self.faults.iter().position(|(left, _)| *left == 0);
-        let due = at.map(|at| self.faults.remove(at).1);
-        for (left, _) in &mut self.faults {
-            *left = left.saturating_sub(1);
-        }
-        due
-    }
-}
-
-/// The service, and the path below its versioned root.
-fn route(path: &str) -> (&str, &str) {
-    for (service, root) in [
-        ("compute", "/compute/v2.1"),
-        ("network", "/network/v2.0"),
-        ("image", "/image/v2"),
-        ("load-balancer", "/load-balancer/v2"),
-        ("volume", "/volume/v3/project-a"),
-        ("load-balancer", "/load-balancer"),
-    ] {
-        if let Some(rest) = path.strip_prefix(root) {
-            return (service, rest);
-        }
-    }
-    ("none", path)
 }
 
 fn lost() -> Refused {

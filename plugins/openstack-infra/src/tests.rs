@@ -82,7 +82,14 @@ impl World {
         panic!("not gone after {MOST_PASSES} passes: {last:?}\n{:#?}\n{:#}", self.calls(), self.object);
     }
 
-    /// `GET /servers/server-3` and so on, in order.
+    /// Id of the only server.
+    fn server(&self) -> String {
+        let servers = self.cloud.all("servers");
+        assert_eq!(servers.len(), 1);
+        servers[0]["id"].as_str().unwrap().to_owned()
+    }
+
+    /// `GET /servers/<id>` and so on, in order.
     fn calls(&self) -> Vec<String> {
         self.cloud.calls().iter().map(|call| format!("{} {}", call.method, call.path)).collect()
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use granit_parser::{Event, Parser, ScalarStyle, Tag};
 
 /// Levels of lists and mappings.
-const DEEPEST: usize = 16;
+const DEEPEST: usize = 40;
 /// Lists, mappings and scalars, counted again each time an alias repeats them.
 const MOST_NODES: usize = 20_000;
 /// A key whose mapping is taken over, where the mapping does not say otherwise.
@@ -17,11 +17,11 @@ const MERGE: &str = "<<";
 /// A node of the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Yaml {
-    /// Text; `plain` without quotes or block.
+    /// Text.
     Scalar {
         /// After escape processing.
         text: String,
-        /// Whether it might mean null.
+        /// Whether it might mean null, a number or a truth: neither quotes, nor a block, nor `!!str` say that it is text.
         plain: bool,
         /// `!!binary`.
         binary: bool,
@@ -78,19 +78,15 @@ pub fn first(text: &str) -> Result<Option<Yaml>, String> {
 /// # Errors
 /// Where and why it is refused.
 pub fn only(text: &str) -> Result<Option<Yaml>, String> {
-    let mut reader = Reader::new(text, false);
-    let mut root = None;
-    loop {
-        match reader.next()? {
-            Event::StreamEnd => return Ok(root),
-            Event::StreamStart | Event::DocumentEnd => {}
-            Event::DocumentStart(..) if root.is_none() => {
-                let first = reader.next()?;
-                root = Some(reader.node(first, 0)?);
-            }
-            _ => return Err("there is more than one document".to_owned()),
-        }
-    }
+    Reader::new(text, false).only()
+}
+
+/// The only document, with its merge keys resolved; none when there is nothing but comments.
+///
+/// # Errors
+/// Where and why it is refused.
+pub fn only_merged(text: &str) -> Result<Option<Yaml>, String> {
+    Reader::new(text, true).only()
 }
 
 struct Reader<'a> {
@@ -104,6 +100,21 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(text: &'a str, merges: bool) -> Reader<'a> {
         Reader { events: Parser::new_from_str(text), anchors: BTreeMap::new(), nodes: 0, merges }
+    }
+
+    fn only(mut self) -> Result<Option<Yaml>, String> {
+        let mut root = None;
+        loop {
+            match self.next()? {
+                Event::StreamEnd => return Ok(root),
+                Event::StreamStart | Event::DocumentEnd => {}
+                Event::DocumentStart(..) if root.is_none() => {
+                    let first = self.next()?;
+                    root = Some(self.node(first, 0)?);
+                }
+                _ => return Err("there is more than one document".to_owned()),
+            }
+        }
     }
 
     /// The next event that is no comment: those come where anything in the same build wants them.
@@ -128,8 +139,8 @@ impl<'a> Reader<'a> {
         }
         let (node, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let binary = is_binary(tag.as_deref())?;
-                (Yaml::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain, binary }, anchor)
+                let (binary, said) = kind(tag.as_deref())?;
+                (Yaml::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain && !said, binary }, anchor)
             }
             Event::SequenceStart(_, anchor, _) => (self.list(depth)?, anchor),
             Event::MappingStart(_, anchor, _) => (self.map(depth)?, anchor),
@@ -195,13 +206,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Core tags change nothing here; a tag that is not known might.
-fn is_binary(tag: Option<&Tag>) -> Result<bool, String> {
-    match tag {
-        None => Ok(false),
-        Some(tag) if tag.is_yaml_core_schema() => Ok(false),
-        Some(tag) if tag.suffix_in_namespace("tag:yaml.org,2002:").as_deref() == Some("binary") => Ok(true),
-        Some(_) => Err("a tag is not known".to_owned()),
+/// Whether a tag says that the text is binary, and whether it says that it is text. Other core tags change nothing here; a tag that
+/// is not known might.
+fn kind(tag: Option<&Tag>) -> Result<(bool, bool), String> {
+    let Some(tag) = tag else { return Ok((false, false)) };
+    match tag.suffix_in_namespace("tag:yaml.org,2002:").as_deref() {
+        Some("binary") => Ok((true, false)),
+        suffix if tag.is_yaml_core_schema() => Ok((false, suffix == Some("str"))),
+        _ => Err("a tag is not known".to_owned()),
     }
 }
 
@@ -220,6 +232,8 @@ mod tests {
         assert_eq!(fields[0].1, text("0600"));
         let nulls: Vec<bool> = fields.iter().map(|(_, value)| value.is_null()).collect();
         assert_eq!(nulls, [false, false, true, true]);
+        let tagged = only("!!str null").unwrap();
+        assert_eq!(tagged.map(|value| value.is_null()), Some(false));
         assert_eq!(only("# nothing\n").unwrap(), None);
     }
 
@@ -249,6 +263,8 @@ mod tests {
         );
         let whole = [("a", a), ("b", b), ("c", c)].map(|(key, value)| (key.to_owned(), value));
         assert_eq!(merged, Some(Yaml::Map(whole.into())));
+        assert_eq!(only_merged("{a: &a {x: 1}, b: {<<: *a}}"), only("{a: {x: 1}, b: {x: 1}}"));
+        assert!(only_merged("--- {<<: {x: 1}}\n--- b").is_err());
         assert!(first("a: {<<: hunter2}").is_err());
     }
 

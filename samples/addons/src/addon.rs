@@ -1,6 +1,6 @@
 //! Addon: manifests of a catalog in one workload cluster.
 
-use capwasm_sdk::{Context, ObjectRef, Place, Problem, object};
+use capwasm_sdk::{Context, ObjectRef, Place, Problem, Selection, object};
 use serde_json::{Value, json};
 
 use crate::catalog;
@@ -15,7 +15,7 @@ pub fn reconcile(cx: &mut Context<'_>, addon: &Value) -> Result<(), Problem> {
         return Err(Problem::waiting("ClusterNotFound", format!("there is no Cluster {} yet", spec.cluster_name)));
     }
     // Nodes that appear or become Ready call this function again.
-    let nodes = cx.host.workload_list("v1", "Node", None, "")?;
+    let nodes = cx.host.workload_list(&Selection::of("v1", "Node"))?;
     let ready = nodes.iter().filter(|node| object::is_true(node, "Ready")).count();
     if ready < entry.minimum_nodes {
         let message = format!("{ready} of {} Nodes are Ready", entry.minimum_nodes);
@@ -69,7 +69,8 @@ fn installed(cx: &Context<'_>, addon: &Value) -> Result<Vec<Value>, Problem> {
     let mut found = Vec::new();
     for installed in &INSTALLED {
         let version = api_version(installed);
-        for mut object in cx.host.workload_list(&version, installed.2, None, &labelled)? {
+        let selection = Selection::of(&version, installed.2).labelled(&labelled);
+        for mut object in cx.host.workload_list(&selection)? {
             // Items of a list need not say what they are.
             object["apiVersion"] = version.as_str().into();
             object["kind"] = installed.2.into();

@@ -1,6 +1,6 @@
 //! AddonCatalog: kept for as long as an Addon is made of it.
 
-use capwasm_sdk::{Context, Fault, Problem, object};
+use capwasm_sdk::{Context, Fault, Problem, Selection, object};
 use serde_json::{Value, json};
 
 use crate::kinds::{API_VERSION, CatalogSpec, CatalogStatus, Entry, reference};
@@ -23,7 +23,7 @@ pub fn delete(cx: &mut Context<'_>, catalog: &Value) -> Result<bool, Problem> {
 }
 
 fn users(cx: &Context<'_>, catalog: &Value) -> Result<Vec<Value>, Problem> {
-    let mut addons = cx.host.lookup_list(API_VERSION, "Addon", None, "")?;
+    let mut addons = cx.host.lookup_list(&Selection::of(API_VERSION, "Addon"))?;
     addons.retain(|addon| object::text(addon, "/spec/catalog") == object::name(catalog));
     Ok(addons)
 }

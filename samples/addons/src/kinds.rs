@@ -149,8 +149,8 @@ pub fn reference(kind: &str, name: &str) -> ObjectRef {
 /// What `crds/` is made of.
 #[cfg(test)]
 pub fn custom_resources() -> Vec<capwasm_sdk::crd::CustomResource> {
-    use capwasm_sdk::api::descriptor::Role;
     use capwasm_sdk::crd::CustomResource;
+    use capwasm_sdk::descriptor::Role;
 
     let kind = |kind| CustomResource::new(Role::Controller, GROUP, kind);
     let catalog = kind("AddonCatalog").version::<CatalogSpec>("v1beta1").status::<CatalogStatus>();

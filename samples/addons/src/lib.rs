@@ -17,7 +17,7 @@ mod set;
 #[cfg(test)]
 mod tests;
 
-use capwasm_sdk::api::descriptor::{Descriptor, Role};
+use capwasm_sdk::descriptor::{Descriptor, Role};
 use capwasm_sdk::{Admission, Context, Controller, Conversion, Description, Kind, Problem, Provider, object};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! AddonSet: an Addon for every selected Cluster and every addon.
 
-use capwasm_sdk::{Context, Optional, Place, Problem, object};
+use capwasm_sdk::{Context, Optional, Place, Problem, Selection, object};
 use serde_json::{Value, json};
 
 use crate::kinds::{API_VERSION, CLUSTER_LABEL, SET_LABEL, SetSpec, SetStatus, reference};
@@ -58,15 +58,16 @@ fn clusters(cx: &Context<'_>, spec: &SetSpec) -> Result<Vec<Value>, Problem> {
         return Ok(Vec::new());
     }
     let selector: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let mut clusters = cx.host.lookup_list("cluster.x-k8s.io/", "Cluster", None, &selector.join(","))?;
+    let mut clusters =
+        cx.host.lookup_list(&Selection::of("cluster.x-k8s.io/", "Cluster").labelled(selector.join(",")))?;
     clusters.retain(|cluster| !object::is_deleting(cluster));
     Ok(clusters)
 }
 
 /// The Addons that this set controls.
 fn mine(cx: &Context<'_>, set: &Value) -> Result<Vec<Value>, Problem> {
-    let labelled = format!("{SET_LABEL}={}", object::name(set));
-    let mut addons = cx.host.lookup_list(API_VERSION, "Addon", None, &labelled)?;
+    let labelled = Selection::of(API_VERSION, "Addon").labelled(format!("{SET_LABEL}={}", object::name(set)));
+    let mut addons = cx.host.lookup_list(&labelled)?;
     addons.retain(|addon| controller(addon) == Some(object::uid(set)));
     Ok(addons)
 }

@@ -4,7 +4,7 @@
 //! result is a file beside the code, embedded with `include_str!` and looked at in reviews; a test keeps it as the types are:
 //!
 //! ```
-//! use capwasm_sdk::api::descriptor::Role;
+//! use capwasm_sdk::descriptor::Role;
 //! use capwasm_sdk::crd::CustomResource;
 //!
 //! /// What a box should be.
@@ -31,7 +31,7 @@ mod structural;
 #[cfg(test)]
 mod tests;
 
-use capwasm_api::descriptor::Role;
+use capwasm_contract::descriptor::Role;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Builds the [`Descriptor`] of a provider.
 
-use capwasm_api::descriptor::{Descriptor, ExclusiveBy, KindDescriptor, KindPattern, Role, Wants};
+use capwasm_contract::descriptor::{Descriptor, ExclusiveBy, KindDescriptor, KindPattern, Role, Wants};
 use serde_json::Value;
 
 /// Version of the WIT package that this SDK speaks.
@@ -9,7 +9,7 @@ pub const CONTRACT: &str = "0.1";
 /// A descriptor in the making: what the provider serves and what it wants to be granted.
 ///
 /// ```
-/// use capwasm_sdk::{Description, Kind, api::descriptor::Role};
+/// use capwasm_sdk::{Description, Kind, descriptor::Role};
 ///
 /// let crd = r#"{"spec": {"group": "infra.example.org", "names": {"kind": "Box"}, "versions": [{"name": "v1"}]}}"#;
 /// let descriptor = Description::new("boxes", "0.1.0")

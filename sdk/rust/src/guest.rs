@@ -2,6 +2,7 @@
 //! traits. Compiled for WebAssembly only.
 
 pub mod bindings;
+mod convert;
 mod exports;
 mod imports;
 

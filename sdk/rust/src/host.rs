@@ -6,36 +6,8 @@
 
 use std::time::Duration;
 
+use capwasm_contract::{Algorithm, EtcdMember, HttpResponse, ObjectRef, Pair, Refusal, Refused, Selection, Subject};
 use serde_json::Value;
-
-use crate::refused::{Refusal, Refused};
-
-/// Names one object. The version may be left out (`group/`), then the host takes the one that its contract knows.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ObjectRef {
-    /// `group/version`, `group/`, or `v1` for the core group.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-    /// None for the object's own namespace, and for cluster-scoped kinds.
-    pub namespace: Option<String>,
-    /// Name.
-    pub name: String,
-}
-
-impl ObjectRef {
-    /// An object of the reconciled object's own namespace, or of a cluster-scoped kind.
-    pub fn new(api_version: impl Into<String>, kind: impl Into<String>, name: impl Into<String>) -> ObjectRef {
-        ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace: None, name: name.into() }
-    }
-
-    /// The same in a namespace.
-    #[must_use]
-    pub fn in_namespace(mut self, namespace: impl Into<String>) -> ObjectRef {
-        self.namespace = Some(namespace.into());
-        self
-    }
-}
 
 /// One whole HTTP request, to a granted origin or a named endpoint (`http://NAME.endpoint/…`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,72 +80,6 @@ impl HttpRequest {
     }
 }
 
-/// One whole HTTP response.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HttpResponse {
-    /// Status code.
-    pub status: u16,
-    /// Names in lower case, and values.
-    pub headers: Vec<(String, String)>,
-    /// May be empty.
-    pub body: Vec<u8>,
-}
-
-/// Algorithms of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Algorithm {
-    EcdsaP256,
-    EcdsaP384,
-    Rsa2048,
-    Rsa3072,
-    Rsa4096,
-    Ed25519,
-}
-
-/// A certificate and its private key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// The certificate, PEM.
-    pub certificate_pem: String,
-    /// The private key, PEM.
-    pub key_pem: String,
-}
-
-/// Whom a client certificate is for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Subject {
-    /// User name for Kubernetes.
-    pub common_name: String,
-    /// Groups for Kubernetes.
-    pub organizations: Vec<String>,
-    /// Subject alternative names.
-    pub dns_names: Vec<String>,
-    /// Subject alternative names.
-    pub ip_addresses: Vec<String>,
-}
-
-/// A member of the workload cluster's etcd.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EtcdMember {
-    /// Its id.
-    pub id: u64,
-    /// The Node's name.
-    pub name: String,
-    /// Where the other members reach it.
-    pub peer_urls: Vec<String>,
-    /// It does not vote yet.
-    pub learner: bool,
-    /// It leads.
-    pub leader: bool,
-    /// It answers, knows the same members as the others, and raises no alarm.
-    pub healthy: bool,
-    /// What is wrong when it is not healthy.
-    pub message: String,
-    /// Alarms that it raises: `NOSPACE`, `CORRUPT`.
-    pub alarms: Vec<String>,
-}
-
 /// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -203,50 +109,25 @@ pub trait Host {
 
     /// One object of the management cluster. Reading wakes the object when it changes, appears or goes.
     fn lookup(&self, target: &ObjectRef) -> Result<Value, Refused>;
-    /// Objects of the management cluster; without a namespace those of the object's own. `labels` is a label selector
-    /// as kubectl takes it; empty selects all.
-    fn lookup_list(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<Value>, Refused>;
+    /// Objects of the management cluster; without a namespace those of the object's own.
+    fn lookup_list(&self, of: &Selection) -> Result<Vec<Value>, Refused>;
     /// As [`Host::lookup`], as JSON text: for [`object::parts`](crate::object::parts) and typed readers, which parse less.
     fn lookup_text(&self, target: &ObjectRef) -> Result<String, Refused> {
         self.lookup(target).map(|object| object.to_string())
     }
     /// As [`Host::lookup_list`], as JSON texts.
-    fn lookup_list_texts(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<String>, Refused> {
-        let found = self.lookup_list(api_version, kind, namespace, labels)?;
+    fn lookup_list_texts(&self, of: &Selection) -> Result<Vec<String>, Refused> {
+        let found = self.lookup_list(of)?;
         Ok(found.iter().map(Value::to_string).collect())
     }
     /// One object of the cluster being provisioned; `unavailable` while it cannot be reached.
     fn workload(&self, target: &ObjectRef) -> Result<Value, Refused>;
     /// Objects of the cluster being provisioned.
-    fn workload_list(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<Value>, Refused>;
+    fn workload_list(&self, of: &Selection) -> Result<Vec<Value>, Refused>;
 
     /// As [`Host::workload_list`], as JSON texts.
-    fn workload_list_texts(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<String>, Refused> {
-        let found = self.workload_list(api_version, kind, namespace, labels)?;
+    fn workload_list_texts(&self, of: &Selection) -> Result<Vec<String>, Refused> {
+        let found = self.workload_list(of)?;
         Ok(found.iter().map(Value::to_string).collect())
     }
 

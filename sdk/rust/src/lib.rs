@@ -5,7 +5,7 @@
 //! WebAssembly component of it; natively the same code runs against `test::TestHost`.
 //!
 //! ```
-//! use capwasm_sdk::api::descriptor::{Descriptor, Role};
+//! use capwasm_sdk::descriptor::{Descriptor, Role};
 //! use capwasm_sdk::test::{TestHost, run};
 //! use capwasm_sdk::{
 //!     ClusterAnswer, Context, Description, HttpRequest, HttpResponse, InfrastructureCluster, InfrastructureMachine,
@@ -83,23 +83,23 @@ mod export;
 pub mod guest;
 mod host;
 pub mod object;
-mod outcome;
 mod parts;
-mod problem;
 mod provider;
-mod refused;
 #[cfg(not(target_family = "wasm"))]
 pub mod test;
 
 pub use capwasm_api as api;
+pub use capwasm_contract::descriptor;
+pub use capwasm_contract::{
+    Address, AddressKind, Algorithm, BootstrapData, ClusterAnswer, Condition, ControlPlaneAnswer, Endpoint, EtcdMember,
+    Event, FailureDomain, Fault, Format, HttpResponse, MachineAnswer, ObjectRef, Operation, Optional, Outcome, Pair,
+    Place, PoolAnswer, Problem, Refusal, Refused, Selection, Subject,
+};
+pub use capwasm_object::{conditions, selector};
 
 pub use description::{CONTRACT, Description, Kind};
-pub use host::{Algorithm, EtcdMember, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pair, Subject};
-pub use outcome::{Condition, Event, Operation, Outcome, Place};
-pub use problem::{Fault, Problem};
+pub use host::{Host, HttpRequest, Level};
 pub use provider::{
-    Address, AddressKind, Admission, Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane,
-    ControlPlaneAnswer, Controller, Conversion, Endpoint, FailureDomain, Format, InfrastructureCluster,
-    InfrastructureMachine, InfrastructureMachinePool, MachineAnswer, PoolAnswer, Provider,
+    Admission, Bootstrap, Context, ControlPlane, Controller, Conversion, InfrastructureCluster, InfrastructureMachine,
+    InfrastructureMachinePool, Provider,
 };
-pub use refused::{Optional, Refusal, Refused};

@@ -1,11 +1,12 @@
-//! Small accessors for Kubernetes objects as JSON, typed specs, and the JSON merge patch (RFC 7386).
+//! Kubernetes objects as JSON, as providers read and write them: what [`capwasm_object`] has, and typed specs.
 
-use capwasm_api::json;
+use capwasm_contract::{Problem, Refusal, Refused};
+pub use capwasm_object::conditions::{get as condition, is_true};
+pub use capwasm_object::merge_patch::apply as merge;
+pub use capwasm_object::meta::{annotation, is_deleting, kind, label, name, namespace, uid};
+use capwasm_object::{json, owners};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
-
-use crate::problem::Problem;
-use crate::refused::{Refusal, Refused};
+use serde_json::Value;
 
 /// The string at a JSON pointer, empty when it is not there: `text(&object, "/spec/clusterName")`.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
@@ -28,26 +29,6 @@ pub fn parts(text: &str, parts: &[&str]) -> Result<Value, Refused> {
     read.map_err(|error| Refused::new(Refusal::Invalid, "NotJson", format!("an object is not JSON: {error}")))
 }
 
-/// `kind`.
-pub fn kind(object: &Value) -> &str {
-    text(object, "/kind")
-}
-
-/// `metadata.name`.
-pub fn name(object: &Value) -> &str {
-    json::name(object)
-}
-
-/// `metadata.namespace`.
-pub fn namespace(object: &Value) -> &str {
-    json::namespace(object)
-}
-
-/// `metadata.uid`.
-pub fn uid(object: &Value) -> &str {
-    json::uid(object)
-}
-
 /// `spec` in the shape that a provider reads it; the default when there is none, an `invalid` problem when it has
 /// another shape.
 ///
@@ -67,68 +48,7 @@ pub fn spec<T: for<'de> Deserialize<'de> + Default>(object: &Value) -> Result<T,
     }
 }
 
-/// A label's value.
-pub fn label<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
-    object.get("metadata")?.get("labels")?.get(name)?.as_str()
-}
-
-/// An annotation's value.
-pub fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
-    object.get("metadata")?.get("annotations")?.get(name)?.as_str()
-}
-
 /// An owner reference to `owner`, for what is made for it and should go with it.
 pub fn owner_reference(owner: &Value) -> Value {
-    json!({
-        "apiVersion": text(owner, "/apiVersion"), "kind": kind(owner), "name": name(owner), "uid": uid(owner),
-        "controller": true, "blockOwnerDeletion": true,
-    })
-}
-
-/// Whether it is being deleted.
-pub fn is_deleting(object: &Value) -> bool {
-    json::at(object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
-}
-
-/// A condition of `status.conditions` by its type.
-pub fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
-    json::at(object, "/status/conditions")?.as_array()?.iter().find(|condition| text(condition, "/type") == name)
-}
-
-/// Whether a condition is `True`.
-pub fn is_true(object: &Value, name: &str) -> bool {
-    condition(object, name).is_some_and(|condition| text(condition, "/status") == "True")
-}
-
-/// Applies a JSON merge patch.
-pub fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    if let Value::Object(existing) = target {
-        for (name, value) in fields {
-            if value.is_null() {
-                existing.remove(name);
-            } else {
-                merge(existing.entry(name.clone()).or_insert(Value::Null), value);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-    use super::*;
-
-    #[test]
-    fn a_merge_patch_adds_replaces_and_clears() {
-        let mut target = json!({"a": {"b": 1, "c": [1, 2]}, "d": 1});
-        merge(&mut target, &json!({"a": {"b": null, "c": [3], "e": {"f": null}}, "d": {"g": 1}}));
-        assert_eq!(target, json!({"a": {"c": [3], "e": {}}, "d": {"g": 1}}));
-    }
+    owners::reference_to(owner, true)
 }

@@ -6,22 +6,23 @@
 
 mod carry_out;
 pub mod replay;
-mod selector;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use capwasm_contract::{
+    Algorithm, BootstrapData, ClusterAnswer, ControlPlaneAnswer, EtcdMember, HttpResponse, MachineAnswer, ObjectRef,
+    Outcome, Pair, Place, PoolAnswer, Problem, Refusal, Refused, Selection, Subject,
+};
+use capwasm_object::selector::Selector;
 use serde_json::{Value, json};
 
-use crate::host::{Algorithm, EtcdMember, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pair, Subject};
+use crate::host::{Host, HttpRequest, Level};
 use crate::object;
-use crate::outcome::{Outcome, Place};
-use crate::problem::Problem;
 use crate::provider::{
-    Bootstrap, BootstrapData, ClusterAnswer, Context, ControlPlane, ControlPlaneAnswer, Controller,
-    InfrastructureCluster, InfrastructureMachine, InfrastructureMachinePool, MachineAnswer, PoolAnswer,
+    Bootstrap, Context, ControlPlane, Controller, InfrastructureCluster, InfrastructureMachine,
+    InfrastructureMachinePool,
 };
-use crate::refused::{Refusal, Refused};
 
 pub use carry_out::write_back;
 
@@ -285,17 +286,12 @@ impl TestHost {
         found.map(|(_, object)| object.clone()).ok_or_else(|| Refused::not_found(format!("there is no {what}")))
     }
 
-    fn list(
-        &self,
-        place: Place,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<Value>, Refused> {
+    fn list(&self, place: Place, of: &Selection) -> Result<Vec<Value>, Refused> {
+        let Selection { api_version, kind, labels, .. } = of;
+        let namespace = of.namespace.as_deref();
         self.note(place, format!("list {api_version}/{kind} {} {labels}", namespace.unwrap_or("-")))?;
-        let selector = selector::parse(labels)
-            .ok_or_else(|| Refused::new(Refusal::Invalid, "BadSelector", format!("not a label selector: {labels}")))?;
+        let selector = Selector::parse(labels)
+            .map_err(|error| Refused::new(Refusal::Invalid, "BadSelector", error.to_string()))?;
         let wanted = namespace.or(match place {
             Place::Management => Some(self.namespace.as_str()),
             Place::Workload => None,
@@ -307,7 +303,7 @@ impl TestHost {
                 && same_version(object::text(known, "/apiVersion"), api_version)
                 && object::text(known, "/kind") == kind
                 && wanted.is_none_or(|wanted| wanted == at_home || at_home.is_empty())
-                && selector::matches(&selector, known)
+                && selector.matches_object(known)
         });
         Ok(selected.map(|(_, object)| object.clone()).collect())
     }
@@ -388,28 +384,16 @@ impl Host for TestHost {
         self.get(Place::Management, target)
     }
 
-    fn lookup_list(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<Value>, Refused> {
-        self.list(Place::Management, api_version, kind, namespace, labels)
+    fn lookup_list(&self, of: &Selection) -> Result<Vec<Value>, Refused> {
+        self.list(Place::Management, of)
     }
 
     fn workload(&self, target: &ObjectRef) -> Result<Value, Refused> {
         self.get(Place::Workload, target)
     }
 
-    fn workload_list(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<Value>, Refused> {
-        self.list(Place::Workload, api_version, kind, namespace, labels)
+    fn workload_list(&self, of: &Selection) -> Result<Vec<Value>, Refused> {
+        self.list(Place::Workload, of)
     }
 
     fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused> {

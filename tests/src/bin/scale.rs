@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use capwasm_sim::openstack::{Nodes, OpenStack, Options};
+use capwasm_sim_openstack::{Nodes, OpenStack, Options};
 use capwasm_tests::openstack::{Access, manifests};
 use capwasm_tests::sample::VERSION;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};

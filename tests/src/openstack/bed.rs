@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capwasm_sim::openstack::{Nodes, OpenStack, Options};
+use capwasm_sim_openstack::{Nodes, OpenStack, Options};
 use serde_json::{Value, json};
 
 use super::{Access, Hypervisor, Project, Proxy, manifests};

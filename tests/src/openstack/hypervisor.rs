@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
-use capwasm_sim::openstack::{Boot, Forwarding, Guest, Guests, Nodes};
+use capwasm_sim_openstack::{Boot, Forwarding, Guest, Guests, Nodes};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 

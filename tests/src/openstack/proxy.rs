@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -142,6 +143,8 @@ struct Cutting {
     is_closed: bool,
     /// Reads are no last calls.
     writes_only: bool,
+    /// Only one in so many is a last one, chosen by this seed.
+    sample: Option<(u64, u64)>,
 }
 
 impl Cutting {
@@ -152,9 +155,18 @@ impl Cutting {
         }
         let writes = self.writes.get(&call.service).filter(|_| !call.is_timeless()).copied().unwrap_or_default();
         let is_new = self.seen.insert((writes, call.signature()));
-        self.is_closed |= is_new;
-        is_new
+        let is_last = is_new
+            && self.sample.is_none_or(|(seed, one_in)| chosen(seed, &call.pattern(), writes).is_multiple_of(one_in));
+        self.is_closed |= is_last;
+        is_last
     }
+}
+
+/// The same for the same kind of call at the same moment, whatever ids it names.
+fn chosen(seed: u64, pattern: &str, writes: usize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (seed, pattern, writes).hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Proxy {
@@ -269,16 +281,21 @@ impl Proxy {
     /// Cuts everything off after each call, whose answer is lost, until [`Proxy::reopen`]: after each write, and after each read
     /// that was not the last one before since the last write to its service.
     pub fn cut_after_every_call(&self) {
-        self.cut_after(false);
+        self.cut_after(Cutting::default());
     }
 
     /// The same, but for reads.
     pub fn cut_after_every_write(&self) {
-        self.cut_after(true);
+        self.cut_after(Cutting { writes_only: true, ..Cutting::default() });
     }
 
-    fn cut_after(&self, writes_only: bool) {
-        self.state().cutting = Some(Cutting { writes_only, ..Cutting::default() });
+    /// The same, but only for one write in so many, chosen by a seed.
+    pub fn cut_after_some_writes(&self, seed: u64, one_in: u64) {
+        self.cut_after(Cutting { writes_only: true, sample: Some((seed, one_in)), ..Cutting::default() });
+    }
+
+    fn cut_after(&self, cutting: Cutting) {
+        self.state().cutting = Some(cutting);
         self.shared.cut.send_replace(false);
     }
 

@@ -3,6 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::set::Set;
+use super::{Writer, typed};
+use crate::schema::Schema;
 
 /// More entries of non-apply writers than this are merged into one.
 const MAX_UPDATERS: usize = 10;
@@ -17,17 +19,80 @@ pub(super) enum Operation {
 }
 
 /// One owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Entry {
     pub(super) manager: String,
     pub(super) operation: Operation,
     pub(super) api_version: String,
     pub(super) subresource: String,
     pub(super) time: Option<String>,
-    pub(super) fields: Set,
+    pub(super) fields: Fields,
+}
+
+/// What an owner owns: as JSON until somebody has to look closer, since most writes touch few owners.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    /// As [`Set::to_fields_v1`] wrote it; what counts while `read` is empty.
+    stored: Value,
+    read: Option<Set>,
+}
+
+impl Fields {
+    pub(super) fn read(&mut self) -> &mut Set {
+        // What was stored was written by this server, so it can be read.
+        self.read.get_or_insert_with(|| Set::from_fields_v1(&self.stored).unwrap_or_default())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match &self.read {
+            Some(set) => set.is_empty(),
+            None => self.stored.as_object().is_none_or(Map::is_empty),
+        }
+    }
+
+    /// Whether it has a member of the other set.
+    pub(super) fn meets(&self, other: &Set) -> bool {
+        match &self.read {
+            Some(set) => {
+                let mut common = set.clone();
+                common.intersect(other);
+                !common.is_empty()
+            }
+            None => other.meets(&self.stored),
+        }
+    }
+
+    /// Takes members away; whether there were any.
+    pub(super) fn subtract(&mut self, other: &Set) -> bool {
+        let meets = self.meets(other);
+        if meets {
+            self.read().subtract(other);
+        }
+        meets
+    }
+
+    /// Whether it goes into what the schema has as one value.
+    pub(super) fn is_finer(&self, schema: Option<&Schema>) -> bool {
+        match &self.read {
+            Some(_) => true,
+            None => typed::is_finer(&self.stored, schema),
+        }
+    }
 }
 
 impl Entry {
+    /// A new one, which writes `object`.
+    pub(super) fn of(writer: Writer<'_>, operation: Operation, object: &Value, fields: Set) -> Self {
+        Self {
+            manager: writer.manager.to_owned(),
+            operation,
+            api_version: object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            subresource: writer.subresource.unwrap_or_default().to_owned(),
+            time: Some(writer.now.to_owned()),
+            fields: Fields { stored: Value::Null, read: Some(fields) },
+        }
+    }
+
     /// Whether both are one owner: appliers stay the same when they move to another version.
     pub(super) fn is_same_owner(&self, other: &Entry) -> bool {
         self.manager == other.manager
@@ -35,45 +100,66 @@ impl Entry {
             && self.subresource == other.subresource
             && (self.operation == Operation::Apply || self.api_version == other.api_version)
     }
-}
 
-/// Reads `managedFields`; `None` when an entry cannot be understood.
-pub(super) fn decode(list: &Value) -> Option<Vec<Entry>> {
-    let mut entries: Vec<Entry> = Vec::new();
-    for entry in list.as_array()? {
-        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let operation = match text("operation").as_str() {
+    /// `None` when it cannot be understood.
+    fn decode(mut entry: Value) -> Option<Self> {
+        let operation = match entry.get("operation")?.as_str()? {
             "Apply" => Operation::Apply,
             "Update" => Operation::Update,
             _ => return None,
         };
-        let fields = match entry.get("fieldsV1") {
-            Some(fields) => Set::from_fields_v1(fields)?,
-            None => Set::default(),
+        let mut take = |key: &str| entry.get_mut(key).map(Value::take);
+        let mut text = |key: &str| match take(key) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
         };
-        let entry = Entry {
-            manager: text("manager"),
-            operation,
-            api_version: text("apiVersion"),
-            subresource: text("subresource"),
-            time: entry.get("time").and_then(Value::as_str).map(str::to_owned),
-            fields,
-        };
+        let (manager, api_version) = (text("manager").unwrap_or_default(), text("apiVersion").unwrap_or_default());
+        let (subresource, time) = (text("subresource").unwrap_or_default(), text("time"));
+        let fields = Fields { stored: take("fieldsV1").unwrap_or_else(|| json!({})), read: None };
+        Some(Self { manager, operation, api_version, subresource, time, fields })
+    }
+
+    fn encode(mut self) -> Value {
+        let mut json = Map::new();
+        json.insert("manager".to_owned(), Value::String(self.manager));
+        let operation = if self.operation == Operation::Apply { "Apply" } else { "Update" };
+        json.insert("operation".to_owned(), json!(operation));
+        json.insert("apiVersion".to_owned(), Value::String(self.api_version));
+        if let Some(time) = self.time {
+            json.insert("time".to_owned(), Value::String(time));
+        }
+        json.insert("fieldsType".to_owned(), json!("FieldsV1"));
+        let fields = self.fields.read.take().map_or(self.fields.stored, |set| set.to_fields_v1());
+        json.insert("fieldsV1".to_owned(), fields);
+        if !self.subresource.is_empty() {
+            json.insert("subresource".to_owned(), Value::String(self.subresource));
+        }
+        Value::Object(json)
+    }
+}
+
+/// The entries that this server has stored; none when there are none, or when they cannot be understood.
+pub(super) fn stored(list: Value) -> Vec<Entry> {
+    let Value::Array(list) = list else { return Vec::new() };
+    list.into_iter().map(Entry::decode).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// The entries that a client states; `None` when one cannot be understood.
+pub(super) fn stated(list: &Value) -> Option<Vec<Entry>> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for entry in list.as_array()? {
+        let mut entry = Entry::decode(entry.clone())?;
+        entry.fields.read = Some(Set::from_fields_v1(&entry.fields.stored)?);
         match entries.iter_mut().find(|known| known.is_same_owner(&entry)) {
-            Some(known) => known.fields.union(&entry.fields),
+            Some(known) => known.fields.read().union(entry.fields.read()),
             None => entries.push(entry),
         }
     }
     Some(entries)
 }
 
-/// The entries of an object; none when it has none or when they cannot be understood.
-pub(super) fn of(object: &Value) -> Vec<Entry> {
-    object.pointer("/metadata/managedFields").and_then(decode).unwrap_or_default()
-}
-
-/// Writes the entries into an object, in the order that is stable between writes.
-pub(super) fn store(object: &mut Value, mut entries: Vec<Entry>) {
+/// The entries as JSON, in the order that is stable between writes; null when there are none.
+pub(super) fn list(mut entries: Vec<Entry>) -> Value {
     entries.retain(|entry| !entry.fields.is_empty());
     cap(&mut entries);
     entries.sort_by(|left, right| {
@@ -85,30 +171,7 @@ pub(super) fn store(object: &mut Value, mut entries: Vec<Entry>) {
             &right.subresource,
         ))
     });
-    let Some(object) = object.as_object_mut() else { return };
-    let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-    let Some(metadata) = metadata.as_object_mut() else { return };
-    if entries.is_empty() {
-        metadata.remove("managedFields");
-    } else {
-        metadata.insert("managedFields".to_owned(), entries.iter().map(encode).collect());
-    }
-}
-
-fn encode(entry: &Entry) -> Value {
-    let mut json = Map::new();
-    json.insert("manager".to_owned(), json!(entry.manager));
-    json.insert("operation".to_owned(), json!(if entry.operation == Operation::Apply { "Apply" } else { "Update" }));
-    json.insert("apiVersion".to_owned(), json!(entry.api_version));
-    if let Some(time) = &entry.time {
-        json.insert("time".to_owned(), json!(time));
-    }
-    json.insert("fieldsType".to_owned(), json!("FieldsV1"));
-    json.insert("fieldsV1".to_owned(), entry.fields.to_fields_v1());
-    if !entry.subresource.is_empty() {
-        json.insert("subresource".to_owned(), json!(entry.subresource));
-    }
-    Value::Object(json)
+    if entries.is_empty() { Value::Null } else { entries.into_iter().map(Entry::encode).collect() }
 }
 
 /// Merges the oldest non-apply entries into one per version until few enough are left.
@@ -127,7 +190,7 @@ fn cap(entries: &mut Vec<Entry>) {
         old.subresource = String::new();
         match entries.iter_mut().find(|entry| entry.is_same_owner(&old)) {
             Some(ancient) => {
-                ancient.fields.union(&old.fields);
+                ancient.fields.read().union(old.fields.read());
                 ancient.time = ancient.time.take().max(old.time);
             }
             // The first merge only renames; the count falls from the second on.

@@ -141,6 +141,17 @@ impl Set {
         }
     }
 
+    /// Whether a member is one of a set that is still in its `FieldsV1` form, as [`Set::to_fields_v1`] writes it.
+    pub(super) fn meets(&self, fields: &Value) -> bool {
+        let Some(fields) = fields.as_object().filter(|fields| !fields.is_empty()) else { return false };
+        self.nodes.iter().any(|(element, node)| {
+            fields.get(&element.key()).is_some_and(|inner| {
+                let member = inner.as_object().is_none_or(|inner| inner.is_empty() || inner.contains_key("."));
+                node.member && member || node.children.meets(inner)
+            })
+        })
+    }
+
     pub(super) fn to_fields_v1(&self) -> Value {
         let mut fields = Map::new();
         for (element, node) in &self.nodes {
@@ -151,13 +162,7 @@ impl Set {
             {
                 inner.insert(".".to_owned(), Value::Object(Map::new()));
             }
-            let key = match element {
-                Element::Field(name) => format!("f:{name}"),
-                Element::Key(json) => format!("k:{json}"),
-                Element::Value(json) => format!("v:{json}"),
-                Element::Index(index) => format!("i:{index}"),
-            };
-            fields.insert(key, value);
+            fields.insert(element.key(), value);
         }
         Value::Object(fields)
     }
@@ -200,6 +205,18 @@ pub(super) fn sorted(value: &Value) -> String {
         }
         Value::Array(items) => format!("[{}]", items.iter().map(sorted).collect::<Vec<_>>().join(",")),
         scalar => scalar.to_string(),
+    }
+}
+
+impl Element {
+    /// Its name in `FieldsV1`.
+    fn key(&self) -> String {
+        match self {
+            Element::Field(name) => format!("f:{name}"),
+            Element::Key(json) => format!("k:{json}"),
+            Element::Value(json) => format!("v:{json}"),
+            Element::Index(index) => format!("i:{index}"),
+        }
     }
 }
 

@@ -4,10 +4,48 @@ mod sequences;
 mod sets;
 mod tracking;
 
+use capwasm_object::meta;
 use serde_json::{Value, json};
 
-use super::{ApplyError, apply, update};
+use super::{ApplyError, Writer};
 use crate::schema::Schema;
+
+/// As [`super::apply`], of whole objects.
+fn apply(
+    live: Option<&Value>,
+    applied: &Value,
+    schema: Option<&Schema>,
+    manager: &str,
+    force: bool,
+    subresource: Option<&str>,
+    now: &str,
+) -> Result<Value, ApplyError> {
+    let mut bare = live.cloned();
+    let before = bare.as_mut().map_or(Value::Null, |bare| meta::take(bare, "managedFields"));
+    let writer = Writer { manager, subresource, now };
+    let (mut object, owners) = super::apply(bare.as_ref(), before.clone(), applied, schema, writer, force)?;
+    assert_eq!(owners.changed, owners.list != before, "what is said to have changed");
+    meta::give(&mut object, "managedFields", owners.list);
+    Ok(object)
+}
+
+/// As [`super::update`], of whole objects.
+fn update(
+    live: Option<&Value>,
+    new: &mut Value,
+    schema: Option<&Schema>,
+    manager: &str,
+    subresource: Option<&str>,
+    now: &str,
+) {
+    let mut bare = live.cloned();
+    let before = bare.as_mut().map_or(Value::Null, |bare| meta::take(bare, "managedFields"));
+    let stated = meta::take(new, "managedFields");
+    let writer = Writer { manager, subresource, now };
+    let owners = super::update(bare.as_ref(), before.clone(), new, &stated, schema, writer);
+    assert!(owners.changed || owners.list == before, "what changed is said to have changed");
+    meta::give(new, "managedFields", owners.list);
+}
 
 /// A kind with every sort of list and map.
 fn schema() -> Schema {

@@ -8,8 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::set::{Element, Set, sorted};
-use crate::builtin;
-use crate::schema::{ListType, Schema, Type};
+use crate::schema::{ListType, Schema, Type, object_meta};
 
 /// How two objects differ.
 #[derive(Debug, Default)]
@@ -32,7 +31,7 @@ pub(super) type Malformed = String;
 fn field<'a>(schema: Option<&'a Schema>, name: &str) -> (Option<&'a Schema>, bool) {
     let Some(schema) = schema else { return (None, false) };
     if schema.resource && name == "metadata" {
-        return (Some(builtin::object_meta()), true);
+        return (Some(object_meta()), true);
     }
     match schema.property(name) {
         Some(property) => (known(property), true),
@@ -142,15 +141,29 @@ pub(super) fn reconcile(set: &mut Set, schema: Option<&Schema>) {
             Element::Field(name) => field(schema, name).0,
             Element::Key(_) | Element::Value(_) | Element::Index(_) => items(schema),
         };
-        let atomic =
-            child.is_some_and(|child| child.atomic || (child.ty == Type::Array && child.list == ListType::Atomic));
-        if atomic && !children.is_empty() {
+        if is_one_value(child) && !children.is_empty() {
             *children = Set::default();
             *member = true;
         } else {
             reconcile(children, child);
         }
     }
+}
+
+/// Whether a set in its `FieldsV1` form goes into what the schema has as one value: then [`reconcile`] has something to do.
+pub(super) fn is_finer(fields: &Value, schema: Option<&Schema>) -> bool {
+    fields.as_object().into_iter().flatten().any(|(key, inner)| {
+        let child = match key.strip_prefix("f:") {
+            Some(name) => field(schema, name).0,
+            None => items(schema),
+        };
+        let below = || inner.as_object().is_some_and(|inner| inner.keys().any(|key| key != "."));
+        is_one_value(child) && below() || is_finer(inner, child)
+    })
+}
+
+fn is_one_value(schema: Option<&Schema>) -> bool {
+    schema.is_some_and(|schema| schema.atomic || (schema.ty == Type::Array && schema.list == ListType::Atomic))
 }
 
 /// How `new` differs from `old`.
@@ -229,6 +242,17 @@ fn differ_lists(
     path: &mut Vec<Element>,
     out: &mut Comparison,
 ) {
+    if let (Some(old), Some(new)) = (old, new)
+        && is_aligned(schema, old, new)
+    {
+        for (old, new) in old.iter().zip(new).filter(|(old, new)| old != new) {
+            let Ok(element) = identify(schema, new) else { continue };
+            path.push(element);
+            differ(items(schema), Some(old), Some(new), path, out);
+            path.pop();
+        }
+        return;
+    }
     let (old_order, old) = index(schema, old);
     let (new_order, new) = index(schema, new);
     let only_new = new_order.iter().filter(|element| !old.contains_key(*element));
@@ -257,6 +281,18 @@ fn differ_lists(
     }
 }
 
+/// Whether two keyed lists have the same items in the same order, none of them twice. Says no of long ones: it looks at all
+/// pairs.
+fn is_aligned(schema: Option<&Schema>, old: &[Value], new: &[Value]) -> bool {
+    let Some(ListType::Map(keys)) = schema.map(|schema| &schema.list) else { return false };
+    let same = |one: &Value, other: &Value| {
+        let stated = |item: &Value, key: &str| item.get(key).is_some();
+        keys.iter().all(|key| stated(one, key) && one.get(key.as_ref()) == other.get(key.as_ref()))
+    };
+    let twice = || new.iter().enumerate().any(|(at, item)| new[at + 1..].iter().any(|other| same(item, other)));
+    old.len() == new.len() && old.len() <= 32 && old.iter().zip(new).all(|(old, new)| same(old, new)) && !twice()
+}
+
 fn index<'a>(
     schema: Option<&Schema>,
     list: Option<&'a Vec<Value>>,
@@ -278,13 +314,10 @@ fn index<'a>(
 pub(super) fn merge(schema: Option<&Schema>, live: &Value, applied: &Value) -> Result<Value, Malformed> {
     match (live, applied) {
         (Value::Object(old), Value::Object(new)) if is_granular_map(schema, applied) => {
-            let mut merged = old.clone();
+            let unchanged = old.iter().filter(|(name, _)| !new.contains_key(*name));
+            let mut merged: Map<String, Value> = unchanged.map(|(name, value)| (name.clone(), value.clone())).collect();
             for (name, value) in new {
-                let schema = field(schema, name).0;
-                let value = match old.get(name) {
-                    Some(old) => merge(schema, old, value),
-                    None => merge(schema, &Value::Null, value),
-                };
+                let value = merge(field(schema, name).0, old.get(name).unwrap_or(&Value::Null), value);
                 merged.insert(name.clone(), value.map_err(|error| below(name, &error))?);
             }
             Ok(Value::Object(merged))

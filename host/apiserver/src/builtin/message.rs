@@ -5,13 +5,17 @@
 
 /// A message type: the fields of a JSON object and their numbers on the wire.
 pub(crate) struct Message {
-    /// Type name, as in the published API.
+    /// Package and type, such as `apps.v1.Deployment`.
     pub(crate) name: &'static str,
     /// Written as a whole by server-side apply.
     pub(crate) atomic: bool,
     /// Ascending by number.
-    pub(crate) fields: &'static [Field],
+    pub(crate) fields: Vec<Field>,
 }
+
+/// A message by its place in the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Link(pub(super) usize);
 
 /// One field of a message.
 #[derive(Clone, Copy)]
@@ -43,8 +47,8 @@ pub(crate) enum FieldList {
     Atomic,
     /// Item by item, items being scalars.
     Set,
-    /// Item by item, items told apart by these fields.
-    Keyed(&'static [&'static str]),
+    /// Item by item, items told apart by these fields, with commas between them.
+    Keyed(&'static str),
 }
 
 /// How often a field's type occurs.
@@ -91,96 +95,30 @@ pub(crate) enum Type {
     SchemaOrBool,
     /// A schema or a list of strings.
     SchemaOrStrings,
-    Of(&'static Message),
+    Of(Link),
 }
 
-pub(super) const fn message(name: &'static str, fields: &'static [Field]) -> Message {
-    Message { name, atomic: false, fields }
-}
-
-pub(super) const fn atomic_message(name: &'static str, fields: &'static [Field]) -> Message {
-    Message { name, atomic: true, fields }
-}
-
-const fn field(number: u32, name: &'static str, ty: Type, shape: Shape) -> Field {
-    Field {
-        number,
-        name,
-        ty,
-        shape,
-        kept: false,
-        required: false,
-        list: FieldList::Atomic,
-        atomic: false,
-        merge: None,
-        retain_keys: false,
-        default: None,
-    }
-}
-
-pub(super) const fn one(number: u32, name: &'static str, ty: Type) -> Field {
-    field(number, name, ty, Shape::One)
-}
-
-pub(super) const fn pointer(number: u32, name: &'static str, ty: Type) -> Field {
-    field(number, name, ty, Shape::Pointer)
-}
-
-pub(super) const fn many(number: u32, name: &'static str, ty: Type) -> Field {
-    field(number, name, ty, Shape::Many)
-}
-
-pub(super) const fn map(number: u32, name: &'static str, ty: Type) -> Field {
-    field(number, name, ty, Shape::Map)
-}
-
-pub(super) const fn inline(number: u32, ty: Type) -> Field {
-    field(number, "", ty, Shape::Inline)
-}
-
-impl Field {
-    pub(super) const fn kept(mut self) -> Self {
-        self.kept = true;
-        self
-    }
-
-    pub(super) const fn required(mut self) -> Self {
-        self.required = true;
-        self
-    }
-
-    pub(super) const fn set(mut self) -> Self {
-        self.list = FieldList::Set;
-        self
-    }
-
-    pub(super) const fn keyed(mut self, keys: &'static [&'static str]) -> Self {
-        self.list = FieldList::Keyed(keys);
-        self
-    }
-
-    pub(super) const fn atomic(mut self) -> Self {
-        self.atomic = true;
-        self
-    }
-
-    pub(super) const fn merge(mut self, key: &'static str) -> Self {
-        self.merge = Some(key);
-        self
-    }
-
-    pub(super) const fn merge_set(mut self) -> Self {
-        self.merge = Some("");
-        self
-    }
-
-    pub(super) const fn retain_keys(mut self) -> Self {
-        self.retain_keys = true;
-        self
-    }
-
-    pub(super) const fn default(mut self, value: &'static str) -> Self {
-        self.default = Some(value);
-        self
+impl Type {
+    /// The type of that name in the table, unless it is a message.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "string" => Self::String,
+            "bool" => Self::Bool,
+            "int32" => Self::Int32,
+            "int64" => Self::Int64,
+            "double" => Self::Double,
+            "bytes" => Self::Bytes,
+            "time" => Self::Time,
+            "microTime" => Self::MicroTime,
+            "quantity" => Self::Quantity,
+            "intOrString" => Self::IntOrString,
+            "fields" => Self::Fields,
+            "json" => Self::Json,
+            "strings" => Self::Strings,
+            "schemaOrArray" => Self::SchemaOrArray,
+            "schemaOrBool" => Self::SchemaOrBool,
+            "schemaOrStrings" => Self::SchemaOrStrings,
+            _ => return None,
+        })
     }
 }

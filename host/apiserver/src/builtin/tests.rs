@@ -2,170 +2,49 @@
 
 use std::collections::HashSet;
 
-use serde_json::json;
-
 use super::message::{Message, Shape, Type};
-use super::{kinds, message_of, schema_of};
-use crate::schema::{default, prune, validate};
+use super::table::{TEXT, Table};
+use super::{kinds, message};
 
 #[test]
 fn every_message_numbers_and_names_its_fields_once() {
-    fn walk(message: &'static Message, seen: &mut HashSet<*const Message>) {
-        if !seen.insert(message) {
+    fn walk(message: &'static Message, seen: &mut HashSet<&'static str>) {
+        assert_ne!(message.name, "", "a link to nowhere");
+        if !seen.insert(message.name) {
             return;
         }
-        let mut numbers = HashSet::new();
         let mut names = HashSet::new();
-        for field in message.fields {
-            assert!(numbers.insert(field.number), "{}: number {} twice", message.name, field.number);
+        let mut last = 0;
+        for field in &message.fields {
+            assert!(field.number > last, "{}: number {} after {last}", message.name, field.number);
+            last = field.number;
             assert!(field.shape == Shape::Inline || names.insert(field.name), "{}: {} twice", message.name, field.name);
             if let Type::Of(inner) = field.ty {
-                walk(inner, seen);
+                walk(inner.follow(), seen);
             }
         }
     }
     let mut seen = HashSet::new();
     for row in kinds() {
-        walk(row.message(), &mut seen);
+        walk(row.message.follow(), &mut seen);
     }
     assert!(seen.len() > 250, "{} messages", seen.len());
-}
-
-#[test]
-fn every_kind_has_a_schema_and_a_message() {
-    for row in kinds() {
-        let schema = schema_of(row.group, row.version, row.kind).unwrap_or_else(|| panic!("{}", row.kind));
-        assert!(schema.property("metadata").is_some(), "{}", row.kind);
-        assert!(schema.property("status").is_some() || !row.has_status, "{}", row.kind);
-        let api_version = format!("{}/{}", row.group, row.version);
-        assert!(message_of(api_version.trim_start_matches('/'), row.kind).is_some(), "{}", row.kind);
-    }
-    assert!(message_of("coordination.k8s.io/v1", "DeleteOptions").is_some());
-    assert!(message_of("v2", "Namespace").is_none());
-}
-
-#[test]
-fn typed_objects_are_pruned_defaulted_and_checked() {
-    let schema = schema_of("", "v1", "Service").unwrap();
-    let mut service = json!({
-        "apiVersion": "v1", "kind": "Service",
-        "metadata": {"name": "a", "labels": null, "odd": 1},
-        "spec": {"ports": [{"port": 80, "targetPort": "http", "odd": true}], "selector": {"a": "b"}},
-        "more": {},
-    });
-    let mut dropped = prune(schema, &mut service);
-    dropped.sort();
-    assert_eq!(dropped, ["metadata.odd", "more", "spec.ports[0].odd"]);
-    default(schema, &mut service);
-    assert_eq!(service["spec"]["ports"], json!([{"port": 80, "targetPort": "http", "protocol": "TCP"}]));
-    assert_eq!(service["metadata"], json!({"name": "a"}));
-    assert_eq!(validate(schema, &service, None), []);
-    service["spec"]["ports"][0]["port"] = json!("x");
-    let errors = validate(schema, &service, None);
-    assert_eq!(
-        errors[0].to_string(),
-        "spec.ports[0].port: Invalid value: \"string\": spec.ports[0].port in body must be of type integer: \"string\""
-    );
-}
-
-#[test]
-fn a_crd_keeps_schemas_of_any_depth() {
-    let schema = schema_of("apiextensions.k8s.io", "v1", "CustomResourceDefinition").unwrap();
-    let mut crd = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": {"deep": {"default": null, "type": "string"}}}}}}}]}});
-    let before = crd.clone();
-    assert_eq!(prune(schema, &mut crd), Vec::<String>::new());
-    assert_eq!(crd, before);
-}
-
-#[test]
-fn what_real_manifests_contain_is_accepted() {
-    let table = [
-        (
-            "a claim that names its type",
-            "apps",
-            "StatefulSet",
-            json!({"spec": {"selector": {}, "volumeClaimTemplates": [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"}}]}}),
-        ),
-        (
-            "a variable twice",
-            "",
-            "Pod",
-            json!({"spec": {"containers": [{"name": "a", "env": [{"name": "x", "value": "1"}, {"name": "x", "value": "2"}]}]}}),
-        ),
-        (
-            "a quantity as a number",
-            "",
-            "Pod",
-            json!({"spec": {"containers": [{"name": "a", "resources": {"limits": {"cpu": 2, "memory": "1Gi"}}}]}}),
-        ),
-        (
-            "null for nothing",
-            "",
-            "Service",
-            json!({"metadata": {"creationTimestamp": null}, "spec": {"ports": null, "selector": null}, "status": {"loadBalancer": {}}}),
-        ),
-        (
-            "a port by name or number",
-            "",
-            "Service",
-            json!({"spec": {"ports": [{"port": 80, "targetPort": "http"}, {"port": 81, "targetPort": 8081}]}}),
-        ),
-        (
-            "a role without rules",
-            "rbac.authorization.k8s.io",
-            "ClusterRole",
-            json!({"metadata": {"name": "a"}, "rules": null}),
-        ),
-        (
-            "a binding without group",
-            "rbac.authorization.k8s.io",
-            "RoleBinding",
-            json!({"roleRef": {"kind": "Role", "name": "a"}, "subjects": [{"kind": "ServiceAccount", "name": "a"}]}),
-        ),
-    ];
-    for (name, group, kind, mut object) in table {
-        let schema = schema_of(group, "v1", kind).unwrap();
-        assert_eq!(prune(schema, &mut object), Vec::<String>::new(), "{name}");
-        default(schema, &mut object);
-        assert_eq!(validate(schema, &object, None), [], "{name}");
+    for name in ["meta.v1.ObjectMeta", "meta.v1.DeleteOptions", "apiextensions.v1.JSONSchemaProps"] {
+        assert_eq!(message(name).name, name);
     }
 }
 
 #[test]
-fn what_no_server_takes_is_refused() {
-    let table = [
-        (
-            "a container without a name",
-            "",
-            "Pod",
-            json!({"spec": {"containers": [{"image": "x"}]}}),
-            "spec.containers[0].name: Required value",
-        ),
-        (
-            "a deployment without selector",
-            "apps",
-            "Deployment",
-            json!({"spec": {"replicas": 1}}),
-            "spec.selector: Required value",
-        ),
-        (
-            "data that is not base64",
-            "",
-            "Secret",
-            json!({"data": {"a": "!"}}),
-            "data.a: Invalid value: \"!\": data.a in body must be of type byte: \"!\"",
-        ),
-        (
-            "labels that are numbers",
-            "",
-            "ConfigMap",
-            json!({"metadata": {"labels": {"a": 1}}}),
-            "metadata.labels.a: Invalid value: \"integer\": metadata.labels.a in body must be of type string: \"integer\"",
-        ),
-    ];
-    for (name, group, kind, object, expected) in table {
-        let schema = schema_of(group, "v1", kind).unwrap();
-        let errors: Vec<String> = validate(schema, &object, None).iter().map(ToString::to_string).collect();
-        assert_eq!(errors, [expected], "{name}");
+fn every_line_of_the_table_is_understood() {
+    let table = Table::read(TEXT);
+    let starting = |word: &str| TEXT.lines().filter(|line| line.starts_with(word)).count();
+    let fields = TEXT.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count();
+    assert_eq!(table.kinds.len(), starting("kind "));
+    assert_eq!(table.bodies.len(), starting("body "));
+    assert_eq!(table.messages.len(), starting("message "));
+    assert_eq!(table.messages.iter().map(|message| message.fields.len()).sum::<usize>(), fields);
+    assert!(table.messages.is_sorted_by_key(|message| message.name));
+    for kind in table.kinds {
+        assert!(!kind.plural.is_empty() && !kind.plural.contains('='), "{} {}", kind.kind, kind.plural);
     }
 }

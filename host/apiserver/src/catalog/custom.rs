@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use capwasm_object::{group_version, meta};
 use serde_json::Value;
 
 use crate::config::ConvertedKind;
 
 use super::{Origin, Resource, Scale, SchemaRef};
-use crate::meta;
 use crate::schema::Schema;
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -18,11 +18,17 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+/// Whether the kind is served.
+pub(crate) fn established(crd: &Value) -> bool {
+    let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|held| held["type"] == "Established" && held["status"] == "True")
+}
+
 /// The served resources of `crd`; none when it is not established. Its schemas were parsed when it was accepted, so one
 /// that does not parse now was written by another program: that version is left out.
 pub(super) fn resources(crd: &Value) -> Vec<Arc<Resource>> {
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    if !super::super::crd::established(crd) {
+    if !established(crd) {
         return Vec::new();
     }
     let parse = |version: &Value| {
@@ -71,7 +77,7 @@ pub(super) fn resources(crd: &Value) -> Vec<Arc<Resource>> {
                 scale,
                 subresources: Vec::new(),
                 generation: true,
-                storage: meta::api_version(group, text(storage, "/name")),
+                storage: group_version::join(group, text(storage, "/name")),
                 store: meta::name(crd).to_owned(),
                 schema: Some(schema),
                 storage_schema: storage_schema.clone(),
@@ -86,7 +92,7 @@ pub(super) fn resources(crd: &Value) -> Vec<Arc<Resource>> {
                     .then(|| warning.unwrap_or_else(|| format!("{group}/{name} {kind} is deprecated"))),
                 converted: converted.clone(),
                 defaulted_since: 0,
-                terminating: meta::deleting(crd),
+                terminating: meta::is_deleting(crd),
                 head: String::new(),
             }
             .defaulted_since(crd)

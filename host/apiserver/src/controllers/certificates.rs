@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::config::SigningRequest;
 use crate::identity::Identity;
-use crate::registry::{Part, Registry, WriteOptions};
+use crate::registry::{Edit, Part, Registry, WriteOptions};
 use crate::status::ApiResult;
 
 fn texts(value: &Value) -> Vec<String> {
@@ -44,8 +44,7 @@ pub(super) async fn reconcile(registry: &Registry, name: &str) -> ApiResult<()> 
         Err(why) => ("Failed", "SigningFailed", why, None),
     };
     let now = registry.config.clock.stamp();
-    let edit = |live: Option<Value>| {
-        let mut object = live.ok_or_else(|| at.not_found())?;
+    let sign = |object: &mut Value| {
         if !object["status"].is_object() {
             object["status"] = json!({});
         }
@@ -56,9 +55,8 @@ pub(super) async fn reconcile(registry: &Registry, name: &str) -> ApiResult<()> 
         if let Some(certificate) = &certificate {
             object["status"]["certificate"] = json!(STANDARD.encode(certificate));
         }
-        Ok(object.into())
     };
-    match registry.update(&at, Part::Status, &WriteOptions::internal("csr-signer"), edit).await {
+    match registry.update(&at, Part::Status, &WriteOptions::internal("csr-signer"), &Edit::Own(&sign)).await {
         Err(error) if error.code != 404 => Err(error),
         _ => Ok(()),
     }

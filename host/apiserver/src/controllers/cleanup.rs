@@ -1,14 +1,14 @@
 //! Deletes the custom resources of a CRD that goes, before it goes.
 
 use crate::crd::CLEANUP_FINALIZER;
-use crate::meta;
 use crate::registry::{DeleteOptions, ListRequest, Registry};
 use crate::status::ApiResult;
+use capwasm_object::meta;
 
 pub(super) async fn reconcile(registry: &Registry, name: &str) -> ApiResult<()> {
     let at = registry.locate("apiextensions.k8s.io", "customresourcedefinitions", "", name)?;
     let Some(crd) = registry.find(&at)? else { return Ok(()) };
-    if !meta::deleting(&crd) || !meta::has_finalizer(&crd, CLEANUP_FINALIZER) {
+    if !meta::is_deleting(&crd) || !meta::has_finalizer(&crd, CLEANUP_FINALIZER) {
         return Ok(());
     }
     let (plural, group) = name.split_once('.').unwrap_or((name, ""));

@@ -1,9 +1,9 @@
 //! Deletes Events that are older than their time to live.
 
+use capwasm_object::meta;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::meta;
 use crate::registry::{DeleteOptions, ListRequest, Locator, Registry, parse};
 use crate::status::ApiResult;
 

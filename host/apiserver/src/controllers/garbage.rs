@@ -13,12 +13,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use capwasm_object::{
+    meta,
+    owners::{self, Owner},
+};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::work::Work;
-use crate::meta::{self, OwnerRef};
-use crate::registry::{DeleteOptions, FOREGROUND, Locator, ORPHAN, Part, Propagation, Registry, WriteOptions};
+use crate::registry::{DeleteOptions, Edit, FOREGROUND, Locator, ORPHAN, Part, Propagation, Registry, WriteOptions};
 use crate::status::ApiResult;
 use crate::store::{Event, Key};
 
@@ -147,16 +150,16 @@ fn locate(registry: &Registry, key: &Key) -> Option<Locator> {
 pub(super) async fn collect(registry: &Registry, key: &Key, dependents: Vec<Dependent>) -> ApiResult<()> {
     let Some(at) = locate(registry, key) else { return Ok(()) };
     let Some(object) = registry.find(&at)? else { return Ok(()) };
-    if meta::deleting(&object) && meta::has_finalizer(&object, ORPHAN) {
+    if meta::is_deleting(&object) && meta::has_finalizer(&object, ORPHAN) {
         for dependent in dependents {
             drop_owners(registry, &dependent.key, &[meta::uid(&object).to_owned()]).await?;
         }
         return ignore_missing(registry.remove_finalizer(&at, ORPHAN).await.map(drop));
     }
-    if meta::deleting(&object) && meta::has_finalizer(&object, FOREGROUND) {
+    if meta::is_deleting(&object) && meta::has_finalizer(&object, FOREGROUND) {
         return foreground(registry, &at, &object, dependents).await;
     }
-    if meta::deleting(&object) {
+    if meta::is_deleting(&object) {
         return Ok(());
     }
     by_owners(registry, &at, &object).await
@@ -169,13 +172,13 @@ async fn foreground(registry: &Registry, at: &Locator, owner: &Value, dependents
     for Dependent { key, parent } in dependents {
         let Some(dependent) = locate(registry, &key) else { continue };
         let Some(object) = registry.find(&dependent)? else { continue };
-        let owners = meta::owners(&object);
+        let owners = owners::all(&object).collect::<Vec<_>>();
         if owners.iter().any(|owner| owner.uid != uid) && some_solid(registry, &dependent, &owners)? {
             drop_owners(registry, &key, &[uid.to_owned()]).await?;
             continue;
         }
         blocked |= owners.iter().any(|owner| owner.uid == uid && owner.blocks);
-        if !meta::deleting(&object) {
+        if !meta::is_deleting(&object) {
             delete(registry, &dependent, &object, parent.then_some(Propagation::Foreground)).await?;
         }
     }
@@ -191,17 +194,17 @@ enum Standing {
     Absent,
 }
 
-fn standing(registry: &Registry, at: &Locator, owner: &OwnerRef) -> ApiResult<Standing> {
+fn standing(registry: &Registry, at: &Locator, owner: &Owner<'_>) -> ApiResult<Standing> {
     let catalog = registry.catalog();
-    let Some(named) = catalog.kind(&owner.api_version, &owner.kind) else { return Ok(Standing::Solid) };
+    let Some(named) = catalog.kind(owner.api_version, owner.kind) else { return Ok(Standing::Solid) };
     let resource = catalog.in_store(&named.group, &named.plural).unwrap_or(named);
     if resource.namespaced && !at.resource.namespaced {
         return Ok(Standing::Solid);
     }
     let namespace = if resource.namespaced { at.namespace.as_str() } else { "" };
-    Ok(match registry.find(&Locator::new(resource, namespace, &owner.name))? {
+    Ok(match registry.find(&Locator::new(resource, namespace, owner.name))? {
         Some(object) if meta::uid(&object) == owner.uid => {
-            if meta::deleting(&object) && meta::has_finalizer(&object, FOREGROUND) {
+            if meta::is_deleting(&object) && meta::has_finalizer(&object, FOREGROUND) {
                 Standing::Waiting
             } else {
                 Standing::Solid
@@ -211,7 +214,7 @@ fn standing(registry: &Registry, at: &Locator, owner: &OwnerRef) -> ApiResult<St
     })
 }
 
-fn some_solid(registry: &Registry, at: &Locator, owners: &[OwnerRef]) -> ApiResult<bool> {
+fn some_solid(registry: &Registry, at: &Locator, owners: &[Owner<'_>]) -> ApiResult<bool> {
     for owner in owners {
         if standing(registry, at, owner)? == Standing::Solid {
             return Ok(true);
@@ -221,7 +224,7 @@ fn some_solid(registry: &Registry, at: &Locator, owners: &[OwnerRef]) -> ApiResu
 }
 
 async fn by_owners(registry: &Registry, at: &Locator, object: &Value) -> ApiResult<()> {
-    let owners = meta::owners(object);
+    let owners = owners::all(object).collect::<Vec<_>>();
     if owners.is_empty() {
         return Ok(());
     }
@@ -230,7 +233,7 @@ async fn by_owners(registry: &Registry, at: &Locator, object: &Value) -> ApiResu
         standings.push((standing(registry, at, &owner)?, owner.uid));
     }
     let of = |wanted: Standing| {
-        standings.iter().filter(move |(standing, _)| *standing == wanted).map(|(_, uid)| uid.clone())
+        standings.iter().filter(move |(standing, _)| *standing == wanted).map(|(_, uid)| (*uid).to_owned())
     };
     let gone: Vec<String> = of(Standing::Absent).chain(of(Standing::Waiting)).collect();
     if of(Standing::Solid).next().is_some() {
@@ -242,7 +245,7 @@ async fn by_owners(registry: &Registry, at: &Locator, object: &Value) -> ApiResu
 
 /// Deletes the very object that was looked at.
 async fn delete(registry: &Registry, at: &Locator, object: &Value, propagation: Option<Propagation>) -> ApiResult<()> {
-    let revision = Some(meta::text(object, "resourceVersion").to_owned());
+    let revision = Some(meta::resource_version(object).to_owned());
     let options = DeleteOptions { propagation, uid: Some(meta::uid(object).to_owned()), revision, dry_run: false };
     tracing::debug!(kind = at.resource.kind, namespace = at.namespace, name = at.name, "collecting garbage");
     ignore_missing(registry.delete(at, &options).await.map(drop))
@@ -252,23 +255,8 @@ async fn delete(registry: &Registry, at: &Locator, object: &Value, propagation: 
 async fn drop_owners(registry: &Registry, key: &Key, uids: &[String]) -> ApiResult<()> {
     let Some(at) = locate(registry, key) else { return Ok(()) };
     let options = WriteOptions::internal("garbage-collector");
-    let edit = |live: Option<Value>| {
-        let mut object = live.ok_or_else(|| at.not_found())?;
-        let kept: Vec<Value> = meta::field(&object, "ownerReferences")
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter(|owner| !uids.iter().any(|uid| owner["uid"] == uid.as_str()))
-            .cloned()
-            .collect();
-        if kept.is_empty() {
-            meta::remove(&mut object, "ownerReferences");
-        } else {
-            meta::set(&mut object, "ownerReferences", json!(kept));
-        }
-        Ok(object.into())
-    };
-    ignore_missing(registry.update(&at, Part::Main, &options, edit).await.map(drop))
+    let drop_them = |object: &mut Value| owners::remove(object, |uid| uids.iter().any(|gone| gone == uid));
+    ignore_missing(registry.update(&at, Part::Main, &options, &Edit::Own(&drop_them)).await.map(drop))
 }
 
 /// What is gone needs no work.

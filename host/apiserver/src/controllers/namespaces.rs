@@ -1,10 +1,10 @@
 //! Namespaces: what a new one gets, and how a deleted one is emptied.
 
+use capwasm_object::{conditions, json, meta};
 use serde_json::{Value, json};
 
-use crate::meta;
 use crate::registry::{
-    DeleteOptions, ListRequest, Locator, NAMESPACE_FINALIZER, Part, Propagation, Registry, WriteOptions,
+    DeleteOptions, Edit, ListRequest, Locator, NAMESPACE_FINALIZER, Part, Propagation, Registry, WriteOptions,
 };
 use crate::status::ApiResult;
 
@@ -16,7 +16,7 @@ pub(super) async fn reconcile(registry: &Registry, name: &str) -> ApiResult<()> 
         // Woken by an object that arrived between the last look and the namespace's end.
         return delete_content(registry, name).await.map(drop);
     };
-    if meta::deleting(&namespace) { empty(registry, &at, &namespace).await } else { furnish(registry, name).await }
+    if meta::is_deleting(&namespace) { empty(registry, &at, &namespace).await } else { furnish(registry, name).await }
 }
 
 /// The ServiceAccount and the CA bundle that clients expect everywhere.
@@ -50,22 +50,16 @@ async fn empty(registry: &Registry, at: &Locator, namespace: &Value) -> ApiResul
     let done = left.is_empty();
     let now = registry.config.clock.stamp();
     let conditions = conditions(namespace, &left, &now);
-    let edit = |live: Option<Value>| {
-        let mut object = live.ok_or_else(|| at.not_found())?;
-        object["status"]["conditions"] = conditions.clone();
-        Ok(object.into())
-    };
+    let tell = |object: &mut Value| object["status"]["conditions"] = conditions.clone();
     if !done {
-        return gone_is_fine(registry.update(at, Part::Status, &internal, edit).await.map(drop));
+        return gone_is_fine(registry.update(at, Part::Status, &internal, &Edit::Own(&tell)).await.map(drop));
     }
-    let release = |live: Option<Value>| {
-        let mut object = live.ok_or_else(|| at.not_found())?;
+    let release = |object: &mut Value| {
         if let Some(finalizers) = object.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut) {
             finalizers.retain(|finalizer| finalizer != NAMESPACE_FINALIZER);
         }
-        Ok(object.into())
     };
-    gone_is_fine(registry.update(at, Part::Finalize, &internal, release).await.map(drop))
+    gone_is_fine(registry.update(at, Part::Finalize, &internal, &Edit::Own(&release)).await.map(drop))
 }
 
 /// Deletes every object in a namespace; says what is still there.
@@ -93,12 +87,12 @@ fn gone_is_fine(result: ApiResult<()>) -> ApiResult<()> {
 
 /// The conditions that tell a user why a namespace is still there.
 fn conditions(namespace: &Value, left: &[String], now: &str) -> Value {
-    let known = namespace.pointer("/status/conditions").and_then(Value::as_array);
+    let known = json::items(namespace, "/status/conditions");
     let condition = |kind: &str, holds: bool, reason: &str, message: &str| {
         let status = if holds { "True" } else { "False" };
-        let before = known.into_iter().flatten().find(|c| c["type"] == kind && c["status"] == status);
-        let since = before.map_or_else(|| json!(now), |c| c["lastTransitionTime"].clone());
-        json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since})
+        let mut condition = json!({"type": kind, "status": status, "reason": reason, "message": message});
+        conditions::stamp(&mut condition, known, now);
+        condition
     };
     let remaining = !left.is_empty();
     let some = format!("Some resources are remaining: {}", left.join(", "));

@@ -41,7 +41,7 @@ pub(crate) fn object(content_type: &str, body: &Bytes) -> ApiResult<Decoded> {
 pub(crate) fn json(body: &[u8]) -> ApiResult<Decoded> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let read = Reader { path: String::new(), duplicates: &mut duplicates }.deserialize(&mut deserializer);
+    let read = Reader { path: &Path::Root, duplicates: &mut duplicates }.deserialize(&mut deserializer);
     let object = read.and_then(|object| deserializer.end().map(|()| object));
     let object =
         object.map_err(|error| ApiError::bad_request(format!("unable to decode the request body: {error}")))?;
@@ -80,8 +80,26 @@ impl Decoded {
 
 /// Reads any JSON value, recording fields that occur again. As in Go, the last one counts.
 struct Reader<'a> {
-    path: String,
+    path: &'a Path<'a>,
     duplicates: &'a mut Vec<String>,
+}
+
+/// The way to a value, written out only for what stands twice.
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, name) => f.write_str(name),
+            Self::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Reader<'_> {
@@ -130,8 +148,8 @@ impl<'de> Visitor<'de> for Reader<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
         loop {
-            let path = format!("{}[{}]", self.path, list.len());
-            match items.next_element_seed(Reader { path, duplicates: self.duplicates })? {
+            let path = Path::Item(self.path, list.len());
+            match items.next_element_seed(Reader { path: &path, duplicates: self.duplicates })? {
                 Some(item) => list.push(item),
                 None => return Ok(Value::Array(list)),
             }
@@ -141,11 +159,11 @@ impl<'de> Visitor<'de> for Reader<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(name) = fields.next_key::<String>()? {
-            let path = if self.path.is_empty() { name.clone() } else { format!("{}.{name}", self.path) };
+            let path = Path::Field(self.path, &name);
             if map.contains_key(&name) {
-                self.duplicates.push(path.clone());
+                self.duplicates.push(path.to_string());
             }
-            let value = fields.next_value_seed(Reader { path, duplicates: self.duplicates })?;
+            let value = fields.next_value_seed(Reader { path: &path, duplicates: self.duplicates })?;
             map.insert(name, value);
         }
         Ok(Value::Object(map))

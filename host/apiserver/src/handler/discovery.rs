@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use capwasm_object::group_version;
 use http::{StatusCode, header};
 use serde_json::{Value, json};
 
 use super::dispatch::{Call, Reply};
 use crate::catalog::{Catalog, Resource, Version};
-use crate::meta;
 use crate::registry::Registry;
 use crate::request;
 use sha2::{Digest as _, Sha256};
@@ -18,7 +18,8 @@ pub(super) fn core_versions(advertised: &str) -> Value {
 }
 
 fn group_json(name: &str, versions: &[Version]) -> Value {
-    let entry = |(version, _): &Version| json!({"groupVersion": meta::api_version(name, version), "version": version});
+    let entry =
+        |(version, _): &Version| json!({"groupVersion": group_version::join(name, version), "version": version});
     let entries: Vec<Value> = versions.iter().map(entry).collect();
     json!({"name": name, "versions": entries, "preferredVersion": entries.first()})
 }
@@ -97,7 +98,7 @@ pub(super) fn resources(catalog: &Catalog, group: &str, version: &str) -> Option
         }
     }
     Some(
-        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": meta::api_version(group, version), "resources": list}),
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version::join(group, version), "resources": list}),
     )
 }
 

@@ -1,6 +1,7 @@
 //! GET: objects, lists and watches, in the form that the client asked for.
 
 use bytes::{Bytes, BytesMut};
+use capwasm_object::meta;
 use futures::StreamExt as _;
 use http::header;
 use serde_json::{Value, json};
@@ -9,7 +10,6 @@ use super::dispatch::{Call, Reply};
 use super::negotiation::{self, Form};
 use super::{Body, stream};
 use crate::catalog::Resource;
-use crate::meta;
 use crate::registry::{Filter, ListRequest, Locator, Registry, WatchRequest, parse};
 use crate::status::{ApiError, ApiResult};
 use crate::table::{self, Column, IncludeObject};
@@ -48,7 +48,7 @@ pub(super) async fn get(registry: &Registry, call: &Call, at: &Locator) -> ApiRe
         Form::Metadata => Ok(Reply::value(&partial(&data)?)),
         Form::Table => {
             let object = parse(&data)?;
-            let revision = meta::text(&object, "resourceVersion").to_owned();
+            let revision = meta::resource_version(&object).to_owned();
             let now = registry.config.clock.stamp();
             let mut table = table::render(&columns(&at.resource), &[object], &now, true, include_object(call)?);
             table["metadata"] = json!({"resourceVersion": revision});

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{PublishedKind, document};
-use crate::builtin::{kinds, schema_of};
-use crate::schema::Schema;
+use crate::builtin::kinds;
+use crate::schema::{Schema, of_kind};
 
 fn core() -> Value {
     let published: Vec<PublishedKind<'_>> = kinds()
@@ -17,7 +17,7 @@ fn core() -> Value {
             plural: row.plural,
             namespaced: row.namespaced,
             builtin: true,
-            schema: schema_of(row.group, row.version, row.kind),
+            schema: of_kind(row.group, row.version, row.kind),
             status: row.has_status,
             scale: false,
         })

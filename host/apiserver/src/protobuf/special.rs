@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::wire::Reader;
 use super::{ProtobufError, read_message};
-use crate::builtin::{JSON_SCHEMA_PROPS, Type};
+use crate::builtin::{self, Type};
 
 /// Seconds and nanoseconds since 1970, as RFC 3339; null when nothing is set, which is how the zero time travels.
 pub(super) fn time(name: &str, bytes: &[u8], micros: bool) -> Result<Value, ProtobufError> {
@@ -79,7 +79,8 @@ pub(super) fn strings(name: &str, bytes: &[u8]) -> Result<Value, ProtobufError> 
 pub(super) fn schema_or(name: &str, ty: Type, bytes: &[u8], depth: usize) -> Result<Value, ProtobufError> {
     let schema = |bytes: &[u8]| {
         let mut fields = serde_json::Map::new();
-        read_message(&JSON_SCHEMA_PROPS, bytes, &mut fields, depth + 1).map(|()| Value::Object(fields))
+        read_message(builtin::message("apiextensions.v1.JSONSchemaProps"), bytes, &mut fields, depth + 1)
+            .map(|()| Value::Object(fields))
     };
     let (mut one, mut many, mut allows) = (None, Vec::new(), false);
     let mut reader = Reader::new(bytes);

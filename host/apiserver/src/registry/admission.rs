@@ -1,10 +1,10 @@
 //! Who has a say in what is stored: the hooks of the configuration, and its admitter in place of webhooks.
 
+use capwasm_object::meta;
 use serde_json::Value;
 
 use super::{Locator, Registry, WriteOptions, conversion, nests_beyond, pipeline::NESTING, too_deep};
 use crate::config::{GroupKind, NotAdmitted};
-use crate::meta;
 use crate::schema;
 use crate::status::{ApiError, ApiResult, Cause};
 
@@ -63,7 +63,7 @@ impl Registry {
 
 /// What is being deleted must be able to go, whatever is wrong with it.
 fn asked(at: &Locator, object: &Value, options: &WriteOptions) -> bool {
-    at.resource.custom() && !options.internal && !meta::deleting(object)
+    at.resource.custom() && !options.internal && !meta::is_deleting(object)
 }
 
 /// The admitter's object with everything that is not its business as it was before.

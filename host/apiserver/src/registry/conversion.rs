@@ -74,8 +74,12 @@ impl Conversion {
 
     /// Stored bytes as JSON in the version of `resource`, with the defaults of today.
     pub fn decode(&self, resource: &Resource, data: &[u8]) -> ApiResult<Value> {
-        let object = self.convert(resource, parse(data)?, &resource.api_version())?;
-        Ok(defaulted(resource, object))
+        self.present(resource, parse(data)?)
+    }
+
+    /// A stored object in the version of `resource`, with the defaults of today.
+    pub fn present(&self, resource: &Resource, object: Value) -> ApiResult<Value> {
+        Ok(defaulted(resource, self.convert(resource, object, &resource.api_version())?))
     }
 
     /// Stored bytes in the version of `resource`; the very same bytes when they are in it already.

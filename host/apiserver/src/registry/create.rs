@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use capwasm_object::{meta, owners};
 use serde_json::{Value, json};
 
 use super::{DeleteOptions, Locator, Registry, WriteOptions, Written, naming, pipeline, strategy};
-use crate::apply;
+use crate::apply::{self, Owners, Writer};
 use crate::catalog::Resource;
-use crate::meta;
 use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::{Change, Encoded, StoreError};
 
@@ -20,7 +20,7 @@ impl Registry {
         &self,
         resource: &Arc<Resource>,
         namespace: &str,
-        object: Value,
+        mut object: Value,
         options: &WriteOptions,
     ) -> ApiResult<Written> {
         let base = meta::text(&object, "generateName").to_owned();
@@ -40,9 +40,11 @@ impl Registry {
             let name = if given.is_empty() { naming::generate(&base) } else { given.clone() };
             let at = Locator::new(resource, namespace, &name);
             let mut warnings = Vec::new();
-            let incoming = self.incoming_whole(&at, object.clone(), None, options, &mut warnings)?;
             tried += 1;
-            match self.insert(&at, incoming, options, false).await {
+            // The last try may have the object itself.
+            let body = if tried == tries { std::mem::take(&mut object) } else { object.clone() };
+            let incoming = self.incoming_whole(&at, body, None, options, &mut warnings)?;
+            match self.insert(&at, incoming, options, None).await {
                 Ok(mut written) => {
                     written.warnings.extend(warnings);
                     return Ok(written);
@@ -53,16 +55,16 @@ impl Registry {
         }
     }
 
-    /// Stores a new object that is in the storage version. `tracked`: its field ownership is settled already.
+    /// Stores a new object that is in the storage version. `owners` are its `managedFields` when they are settled already.
     pub(super) async fn insert(
         &self,
         at: &Locator,
         mut object: Value,
         options: &WriteOptions,
-        tracked: bool,
+        owners: Option<Owners>,
     ) -> ApiResult<Written> {
         let resource = &at.resource;
-        if !meta::text(&object, "resourceVersion").is_empty() {
+        if !meta::resource_version(&object).is_empty() {
             return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
         }
         if resource.namespaced && !options.internal {
@@ -77,6 +79,7 @@ impl Registry {
         if self.read(&at.key())?.is_some() {
             return Err(ApiError::already_exists(&resource.group, &resource.plural, &at.name));
         }
+        let stated = meta::take(&mut object, "managedFields");
         for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
             meta::remove(&mut object, field);
         }
@@ -98,10 +101,13 @@ impl Registry {
         self.validate(at, &object, None)?;
         strategy::validate(at, &object, None)?;
         let warnings = self.approve(at, &object, None, options).await?;
-        if !tracked {
+        let owners = owners.unwrap_or_else(|| {
             let schema = resource.storage_schema.as_deref();
-            apply::update(None, &mut object, schema, &options.manager, None, &self.stamp());
-        }
+            let now = self.stamp();
+            let writer = Writer { manager: &options.manager, subresource: None, now: &now };
+            apply::update(None, Value::Null, &object, &stated, schema, writer)
+        });
+        meta::give(&mut object, "managedFields", owners.list);
         let encoded = Encoded::of(&object);
         pipeline::check_size(&encoded)?;
         let (data, revision) = if options.dry_run {
@@ -148,7 +154,7 @@ impl Registry {
     fn check_namespace(&self, at: &Locator) -> ApiResult<()> {
         let namespace = self.locate("", "namespaces", "", &at.namespace)?;
         let Some(found) = self.find(&namespace)? else { return Err(namespace.not_found()) };
-        if meta::deleting(&found) {
+        if meta::is_deleting(&found) {
             let why =
                 format!("unable to create new content in namespace {} because it is being terminated", at.namespace);
             let qualified = &at.resource.store;
@@ -187,10 +193,10 @@ pub(super) fn check_metadata(at: &Locator, object: &Value) -> ApiResult<()> {
             );
         }
     }
-    let owners = meta::owners(object);
+    let owners = owners::all(object).collect::<Vec<_>>();
     for (index, owner) in owners.iter().enumerate() {
         for (field, value) in
-            [("apiVersion", &owner.api_version), ("kind", &owner.kind), ("name", &owner.name), ("uid", &owner.uid)]
+            [("apiVersion", owner.api_version), ("kind", owner.kind), ("name", owner.name), ("uid", owner.uid)]
         {
             if value.is_empty() {
                 wrong(
@@ -200,13 +206,7 @@ pub(super) fn check_metadata(at: &Locator, object: &Value) -> ApiResult<()> {
             }
         }
     }
-    let controllers = meta::field(object, "ownerReferences")
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|o| o["controller"] == true)
-        .count();
-    if controllers > 1 {
+    if owners.iter().filter(|owner| owner.controls).count() > 1 {
         let message = "Invalid value: Only one reference can have Controller set to true".to_owned();
         wrong("metadata.ownerReferences".to_owned(), message);
     }

@@ -1,11 +1,11 @@
 //! Deletion, at once or when the last finalizer is gone.
 
 use bytes::Bytes;
+use capwasm_object::meta;
 use serde_json::{Value, json};
 
 use super::{Locator, Registry, Written, strategy};
 use crate::catalog::Resource;
-use crate::meta;
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult};
 use crate::store::{Change, Encoded, Record, StoreError};
@@ -84,8 +84,8 @@ impl DeleteOptions {
         };
         match (&self.uid, &self.revision) {
             (Some(uid), _) if uid != meta::uid(live) => conflict("UID", uid, meta::uid(live)),
-            (_, Some(revision)) if revision != meta::text(live, "resourceVersion") => {
-                conflict("ResourceVersion", revision, meta::text(live, "resourceVersion"))
+            (_, Some(revision)) if revision != meta::resource_version(live) => {
+                conflict("ResourceVersion", revision, meta::resource_version(live))
             }
             _ => Ok(()),
         }
@@ -119,8 +119,8 @@ impl Registry {
         let mut new = live.clone();
         let finalizers = finalizers(&live, options.propagation);
         meta::set_finalizers(&mut new, finalizers);
-        let waits = !meta::finalizers(&new).is_empty() || strategy::holds(at, &new);
-        if waits && !meta::deleting(&live) {
+        let waits = meta::finalizers(&new).next().is_some() || strategy::holds(at, &new);
+        if waits && !meta::is_deleting(&live) {
             meta::set(&mut new, "deletionTimestamp", json!(self.stamp()));
             meta::set(&mut new, "deletionGracePeriodSeconds", json!(0));
             if meta::generation(&live) > 0 {
@@ -153,14 +153,12 @@ impl Registry {
     /// Removes one finalizer as a controller of this server, which deletes the object if it was the last.
     pub async fn remove_finalizer(&self, at: &Locator, finalizer: &str) -> ApiResult<Written> {
         let options = super::WriteOptions::internal("garbage-collector");
-        self.update(at, super::Part::Main, &options, |live| {
-            let mut object = live.ok_or_else(|| at.not_found())?;
-            let kept = meta::finalizers(&object).into_iter().filter(|f| *f != finalizer).map(str::to_owned).collect();
-            meta::set_finalizers(&mut object, kept);
-            meta::remove(&mut object, "resourceVersion");
-            Ok(object.into())
-        })
-        .await
+        let release = |object: &mut Value| {
+            let kept = meta::finalizers(object).filter(|f| *f != finalizer).map(str::to_owned).collect();
+            meta::set_finalizers(object, kept);
+            meta::remove(object, "resourceVersion");
+        };
+        self.update(at, super::Part::Main, &options, &super::Edit::Own(&release)).await
     }
 
     /// Deletes every object that matches; what is gone meanwhile does not matter. Returns what was there.
@@ -184,7 +182,7 @@ impl Registry {
 
 /// The finalizers that a deletion leaves: the explicit policy wins over what the object carries.
 fn finalizers(live: &Value, policy: Option<Propagation>) -> Vec<String> {
-    let mut kept: Vec<String> = meta::finalizers(live).into_iter().map(str::to_owned).collect();
+    let mut kept: Vec<String> = meta::finalizers(live).map(str::to_owned).collect();
     // Asking again while it is pending changes nothing unless the policy is explicit.
     if let Some(policy) = policy {
         kept.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);

@@ -1,18 +1,19 @@
 //! Label and field selectors over stored bytes, parsing no more of an object than the selector needs.
 
+use capwasm_object::selector::Selector;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::catalog::Resource;
+use crate::field_selector::FieldSelector;
 use crate::request::Query;
-use crate::selector::{FieldSelector, LabelSelector};
 use crate::status::{ApiError, ApiResult};
 use crate::store::Key;
 
 /// What a list or watch selects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    labels: Option<LabelSelector>,
+    labels: Option<Selector>,
     fields: Option<FieldSelector>,
 }
 
@@ -33,7 +34,7 @@ impl Filter {
     pub fn parse(query: &Query, resource: &Resource) -> ApiResult<Self> {
         let labels = query
             .get("labelSelector")
-            .map(LabelSelector::parse)
+            .map(Selector::parse)
             .transpose()
             .map_err(|e| ApiError::bad_request(e.to_string()))?;
         let fields = query
@@ -72,7 +73,8 @@ impl Filter {
 
     fn labels_match(&self, data: &[u8]) -> bool {
         let Some(labels) = &self.labels else { return true };
-        serde_json::from_slice::<Labelled>(data).is_ok_and(|object| labels.matches(object.metadata.labels.as_ref()))
+        serde_json::from_slice::<Labelled>(data)
+            .is_ok_and(|object| labels.matches_labels(object.metadata.labels.as_ref()))
     }
 
     fn fields_match(&self, key: &Key, data: &[u8]) -> bool {

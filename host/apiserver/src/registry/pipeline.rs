@@ -1,10 +1,10 @@
 //! What every write passes through between the client's object and the stored one.
 
+use capwasm_object::meta;
 use serde_json::Value;
 
 use super::{FieldValidation, Locator, Registry, WriteOptions};
 use crate::catalog::Resource;
-use crate::meta;
 use crate::schema::{self, FieldError};
 use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::Encoded;
@@ -42,7 +42,7 @@ impl Registry {
 
     /// A client's object in the storage version, without what the schema of that version does not know: a converter may find it in
     /// an annotation that the client wrote.
-    pub(crate) fn to_storage(&self, resource: &Resource, object: Value) -> ApiResult<Value> {
+    pub(super) fn to_storage(&self, resource: &Resource, object: Value) -> ApiResult<Value> {
         let mut object = self.conversion.convert(resource, object, &resource.storage)?;
         if let Some(schema) = resource.storage_schema.as_ref().filter(|_| resource.foreign()) {
             schema::prune(schema, &mut object);
@@ -71,7 +71,7 @@ impl Registry {
     }
 
     /// An applied configuration of another served version, as far as it goes, in the storage version.
-    pub(crate) fn partial(&self, at: &Locator, object: Value, options: &WriteOptions) -> ApiResult<Value> {
+    pub(super) fn partial(&self, at: &Locator, object: Value, options: &WriteOptions) -> ApiResult<Value> {
         // What it warns of was warned of when it was decoded, or is found again in the merged object.
         let object = shaped(at, object, options, &mut Vec::new())?;
         self.to_storage(&at.resource, object)

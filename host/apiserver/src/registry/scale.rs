@@ -1,10 +1,10 @@
 //! The scale subresource: a view of two numbers and a selector.
 
+use capwasm_object::{meta, selector::Selector};
 use serde_json::{Value, json};
 
-use super::{Locator, Registry, WriteOptions, Written};
+use super::{Edit, Locator, Part, Registry, WriteOptions, Written};
 use crate::catalog::Scale;
-use crate::meta;
 use crate::status::{ApiError, ApiResult};
 
 /// The value at a dotted path such as `.spec.replicas`.
@@ -37,25 +37,11 @@ pub(crate) fn view(scale: &Scale, object: &Value) -> Value {
 }
 
 /// A selector as text, whether it is stored as such (CRDs) or as a `LabelSelector` (built-ins).
-pub(crate) fn selector_text(selector: &Value) -> String {
-    if let Some(text) = selector.as_str() {
-        return text.to_owned();
+fn selector_text(selector: &Value) -> String {
+    match selector.as_str() {
+        Some(text) => text.to_owned(),
+        None => Selector::of(selector).map(|selector| selector.to_string()).unwrap_or_default(),
     }
-    let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
-    let mut terms: Vec<String> =
-        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
-    for term in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
-        let key = term["key"].as_str().unwrap_or_default();
-        let values: Vec<&str> = term["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let values = values.join(",");
-        terms.push(match term["operator"].as_str().unwrap_or_default() {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "Exists" => key.to_owned(),
-            _ => format!("!{key}"),
-        });
-    }
-    terms.join(",")
 }
 
 impl Registry {
@@ -66,29 +52,26 @@ impl Registry {
     }
 
     /// Edits the `Scale` of an object, and thereby its replicas.
-    pub async fn update_scale(
-        &self,
-        at: &Locator,
-        options: &WriteOptions,
-        edit: impl Fn(Option<Value>) -> ApiResult<super::Edited> + Send + Sync,
-    ) -> ApiResult<Value> {
+    pub async fn update_scale(&self, at: &Locator, options: &WriteOptions, edit: &Edit<'_>) -> ApiResult<Value> {
         let scale = at.resource.scale.as_ref().ok_or_else(ApiError::no_such_path)?;
-        let apply = |live: Option<Value>| {
-            let mut object = live.ok_or_else(|| at.not_found())?;
-            let edited = edit(Some(view(scale, &object)))?.object;
-            let replicas = edited.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
-            if replicas.as_i64().is_none_or(|number| number < 0) {
-                let message = format!("Invalid value: {replicas}: must be greater than or equal to 0");
-                return Err(super::pipeline::invalid_field(at, "FieldValueInvalid", "spec.replicas", message));
-            }
-            set_path(&mut object, &scale.spec_replicas, replicas);
-            match meta::text(&edited, "resourceVersion") {
-                "" => meta::remove(&mut object, "resourceVersion"),
-                asked => meta::set(&mut object, "resourceVersion", json!(asked)),
-            }
-            Ok(object.into())
-        };
-        let Written { data, .. } = self.update(at, super::Part::Main, options, apply).await?;
+        let Written { data, .. } = self.update(at, Part::Main, options, &Edit::Scale(edit)).await?;
         Ok(view(scale, &super::parse(&data)?))
     }
+}
+
+/// Gives an object the replicas, and the revision if there is one, that `edit` makes of its `Scale`.
+pub(super) fn rescale(at: &Locator, object: &mut Value, edit: &Edit<'_>) -> ApiResult<()> {
+    let scale = at.resource.scale.as_ref().ok_or_else(ApiError::no_such_path)?;
+    let edited = edit.of(at, view(scale, object))?;
+    let replicas = edited.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(0));
+    if replicas.as_i64().is_none_or(|number| number < 0) {
+        let message = format!("Invalid value: {replicas}: must be greater than or equal to 0");
+        return Err(super::invalid_field(at, "FieldValueInvalid", "spec.replicas", message));
+    }
+    set_path(object, &scale.spec_replicas, replicas);
+    match meta::resource_version(&edited) {
+        "" => meta::remove(object, "resourceVersion"),
+        asked => meta::set(object, "resourceVersion", json!(asked)),
+    }
+    Ok(())
 }

@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use capwasm_object::meta;
 use serde_json::{Value, json};
 
 use super::{Locator, Registry, WriteOptions, pipeline};
 use crate::crd;
-use crate::meta;
 use crate::status::{ApiError, ApiResult};
 
 /// Finalizer in a namespace's spec, which its controller removes once the namespace is empty.
@@ -47,11 +47,7 @@ pub(super) fn prepare_create(at: &Locator, object: &mut Value, options: &WriteOp
             set_in_spec(object, "groups", json!(options.user.groups));
         }
         Special::Crd => {
-            let mut finalizers: Vec<String> = meta::finalizers(object).into_iter().map(str::to_owned).collect();
-            if !finalizers.iter().any(|finalizer| finalizer == crd::CLEANUP_FINALIZER) {
-                finalizers.push(crd::CLEANUP_FINALIZER.to_owned());
-            }
-            meta::set_finalizers(object, finalizers);
+            meta::add_finalizer(object, crd::CLEANUP_FINALIZER);
         }
         Special::Secret | Special::ConfigMap | Special::None => {}
     }
@@ -74,11 +70,9 @@ pub(super) fn prepare(registry: &Registry, at: &Locator, object: &mut Value, old
     match special(at) {
         Special::Namespace => {
             let name = json!(at.name);
-            if let Some(metadata) = meta::map(object) {
-                let labels = metadata.entry("labels").or_insert_with(|| json!({}));
-                if let Some(labels) = labels.as_object_mut() {
-                    labels.insert("kubernetes.io/metadata.name".to_owned(), name);
-                }
+            let labels = meta::map(object).entry("labels").or_insert_with(|| json!({}));
+            if let Some(labels) = labels.as_object_mut() {
+                labels.insert("kubernetes.io/metadata.name".to_owned(), name);
             }
             if let Some(old) = old {
                 set_in_spec(

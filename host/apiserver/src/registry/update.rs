@@ -1,10 +1,10 @@
 //! Updates: PUT, every patch and every subresource are one edit of the newest version, retried until it fits.
 
+use capwasm_object::meta;
 use serde_json::{Value, json};
 
-use super::{Locator, Registry, WriteOptions, Written, create, pipeline, same, strategy};
-use crate::apply;
-use crate::meta;
+use super::{Edit, Locator, Registry, WriteOptions, Written, create, pipeline, same, strategy};
+use crate::apply::{self, Owners, Writer};
 use crate::status::{ApiError, ApiResult};
 use crate::store::{Change, Encoded, Record, StoreError};
 
@@ -35,60 +35,96 @@ impl Part {
     }
 }
 
-/// What an edit made of the object.
-pub(crate) struct Edited {
-    pub object: Value,
-    /// Whether field ownership is settled already (apply) or follows from the difference.
-    pub tracked: bool,
-    /// Whether the object is in the storage version already.
-    pub stored: bool,
-}
-
-impl From<Value> for Edited {
-    fn from(object: Value) -> Self {
-        Self { object, tracked: false, stored: false }
-    }
-}
-
 impl Registry {
-    /// Edits an object. `edit` gets the newest version as the client sees it, `None` when there is no object; what it then
-    /// returns is created.
+    /// Edits an object.
     pub async fn update(
         &self,
         at: &Locator,
         part: Part,
         options: &WriteOptions,
-        edit: impl Fn(Option<Value>) -> ApiResult<Edited> + Send + Sync,
+        edit: &Edit<'_>,
     ) -> ApiResult<Written> {
         for _ in 0..RETRIES {
-            let Some(record) = self.read(&at.key())? else {
-                let edited = edit(None)?;
-                if part != Part::Main {
-                    return Err(at.not_found());
-                }
-                if !meta::uid(&edited.object).is_empty() {
-                    let why = "Precondition failed: UID in precondition does not match, there is no such object";
-                    return Err(ApiError::conflict(&at.resource.group, &at.resource.plural, &at.name, why));
-                }
-                let mut warnings = Vec::new();
-                let incoming = match edited.stored {
-                    true => edited.object,
-                    false => self.incoming_whole(at, edited.object, None, options, &mut warnings)?,
-                };
-                match self.insert(at, incoming, options, edited.tracked).await {
-                    Err(error) if error.reason == "AlreadyExists" => continue,
-                    other => {
-                        let mut written = other?;
-                        written.warnings.extend(warnings);
-                        return Ok(written);
-                    }
-                }
+            let written = match self.read(&at.key())? {
+                Some(record) => self.attempt(at, part, options, &record, edit).await?,
+                None => self.attempt_new(at, part, options, edit).await?,
             };
-            if let Some(written) = self.attempt(at, part, options, &record, &edit).await? {
+            if let Some(written) = written {
                 return Ok(written);
             }
         }
         Err(at.modified())
+    }
+
+    /// One try to make an object where there is none; `None` when another write came first.
+    async fn attempt_new(
+        &self,
+        at: &Locator,
+        part: Part,
+        options: &WriteOptions,
+        edit: &Edit<'_>,
+    ) -> ApiResult<Option<Written>> {
+        let Edit::Apply { configuration, creation } = edit else { return Err(at.not_found()) };
+        creation.clone()?;
+        let (object, owners) = self.apply_configuration(at, part, options, (None, Value::Null), configuration)?;
+        if part != Part::Main {
+            return Err(at.not_found());
+        }
+        if !meta::uid(&object).is_empty() {
+            let why = "Precondition failed: UID in precondition does not match, there is no such object";
+            return Err(ApiError::conflict(&at.resource.group, &at.resource.plural, &at.name, why));
+        }
+        let mut warnings = Vec::new();
+        let incoming = match at.resource.foreign() {
+            true => object,
+            false => {
+                let object = self.conversion.convert(&at.resource, object, &at.resource.api_version())?;
+                self.incoming_whole(at, object, None, options, &mut warnings)?
+            }
+        };
+        match self.insert(at, incoming, options, Some(owners)).await {
+            Err(error) if error.reason == "AlreadyExists" => Ok(None),
+            other => {
+                let mut written = other?;
+                written.warnings.extend(warnings);
+                Ok(Some(written))
+            }
+        }
+    }
+
+    /// What an edit that is no apply makes of a stored object, in the storage version; `live` is the object in that version, and
+    /// `owners` are its `managedFields`.
+    fn edited(
+        &self,
+        at: &Locator,
+        part: Part,
+        options: &WriteOptions,
+        (record, live, owners): (&Record, &Value, &Value),
+        edit: &Edit<'_>,
+        warnings: &mut Vec<String>,
+    ) -> ApiResult<Value> {
+        let resource = &at.resource;
+        let mut seen = match edit {
+            // Nothing of what is there goes into it.
+            Edit::Replace(_) if !resource.foreign() => Value::Null,
+            _ if resource.foreign() => {
+                let mut seen = self.decode(resource, &record.data)?;
+                meta::remove(&mut seen, "managedFields");
+                seen
+            }
+            _ => self.conversion.present(resource, live.clone())?,
+        };
+        // Held against only where the client's version is another than the stored one.
+        let before = (part == Part::Main && resource.foreign()).then(|| seen.clone());
+        if edit.states_owners() && !seen.is_null() {
+            meta::give(&mut seen, "managedFields", owners.clone());
+        }
+        let object = edit.of(at, seen)?;
+        check_identity(at, &object, record.revision)?;
+        match &before {
+            Some(old) => self.incoming_whole(at, object, Some(old), options, warnings),
+            None => self.incoming(at, object, options, warnings),
+        }
     }
 
     /// One try on one version; `None` when another write came first.
@@ -98,23 +134,35 @@ impl Registry {
         part: Part,
         options: &WriteOptions,
         record: &Record,
-        edit: &(impl Fn(Option<Value>) -> ApiResult<Edited> + Send + Sync),
+        edit: &Edit<'_>,
     ) -> ApiResult<Option<Written>> {
         let resource = &at.resource;
-        let seen = self.decode(resource, &record.data)?;
-        // Held against only where the client's version is another than the stored one.
-        let before = (part == Part::Main && resource.foreign()).then(|| seen.clone());
-        let edited = edit(Some(seen))?;
-        check_identity(at, &edited.object, record.revision)?;
         let mut warnings = Vec::new();
-        // All rules see the storage version, also of an object that was stored when the storage version was another.
-        let live = self.conversion.convert(resource, super::parse(&record.data)?, &resource.storage)?;
-        let incoming = match (edited.stored, &before) {
-            (true, _) => edited.object,
-            (false, Some(old)) => self.incoming_whole(at, edited.object, Some(old), options, &mut warnings)?,
-            (false, None) => self.incoming(at, edited.object, options, &mut warnings)?,
+        // All rules see the storage version, also of an object that was stored when the storage version was another. None of them
+        // looks at `managedFields`, which are apart until they are written.
+        let mut live = self.conversion.convert(resource, super::parse(&record.data)?, &resource.storage)?;
+        let owners = meta::take(&mut live, "managedFields");
+        let (incoming, ownership) = match edit {
+            Edit::Apply { configuration, .. } => {
+                let applied = (Some(&live), owners);
+                let (object, owners) = self.apply_configuration(at, part, options, applied, configuration)?;
+                check_identity(at, &object, record.revision)?;
+                let incoming = match resource.foreign() {
+                    true => object,
+                    false => {
+                        let object = self.conversion.convert(resource, object, &resource.api_version())?;
+                        self.incoming(at, object, options, &mut warnings)?
+                    }
+                };
+                (incoming, Ownership::Settled(owners))
+            }
+            edit => {
+                let seen = (record, &live, &owners);
+                (self.edited(at, part, options, seen, edit, &mut warnings)?, Ownership::Before(owners))
+            }
         };
         let mut new = merge_part(at, part, &live, incoming);
+        let stated = meta::take(&mut new, "managedFields");
         if !meta::uid(&new).is_empty() && meta::uid(&new) != meta::uid(&live) {
             let why = format!(
                 "Precondition failed: UID in precondition: {}, UID in object meta: {}",
@@ -133,11 +181,15 @@ impl Registry {
         {
             meta::set(&mut new, "generation", json!(meta::generation(&live) + 1));
         }
-        if !edited.tracked {
-            let schema = resource.storage_schema.as_deref();
-            apply::update(Some(&live), &mut new, schema, &options.manager, part.subresource(), &self.stamp());
-        }
-        if same(&new, &live) {
+        let owners = match ownership {
+            Ownership::Settled(owners) => owners,
+            Ownership::Before(owners) => {
+                let (schema, now) = (resource.storage_schema.as_deref(), self.stamp());
+                let writer = Writer { manager: &options.manager, subresource: part.subresource(), now: &now };
+                apply::update(Some(&live), owners, &new, &stated, schema, writer)
+            }
+        };
+        if !owners.changed && same(&new, &live) {
             let data = self.show(resource, &record.data, record.revision)?;
             return Ok(Some(Written { data, created: false, warnings }));
         }
@@ -149,7 +201,8 @@ impl Registry {
             warnings.extend(self.approve(at, &new, Some(&live), options).await?);
         }
         // The last finalizer of a deleted object is gone: so is the object.
-        let gone = meta::deleting(&live) && meta::finalizers(&new).is_empty() && !strategy::holds(at, &new);
+        let gone = meta::is_deleting(&live) && meta::finalizers(&new).next().is_none() && !strategy::holds(at, &new);
+        meta::give(&mut new, "managedFields", owners.list);
         if options.dry_run {
             let data = self.show(resource, &super::to_bytes(&new), u64::MAX)?;
             return Ok(Some(Written { data, created: false, warnings }));
@@ -174,6 +227,14 @@ impl Registry {
     }
 }
 
+/// `managedFields` on the way of an edit.
+enum Ownership {
+    /// An apply has settled them itself.
+    Settled(Owners),
+    /// As they were; what becomes of them follows from what differs in the end.
+    Before(Value),
+}
+
 /// The object must be the one that the path names, and its revision, if it has one, the newest.
 fn check_identity(at: &Locator, object: &Value, revision: u64) -> ApiResult<()> {
     let name = meta::name(object);
@@ -181,7 +242,7 @@ fn check_identity(at: &Locator, object: &Value, revision: u64) -> ApiResult<()> 
         let message = format!("the name of the object ({name}) does not match the name on the URL ({})", at.name);
         return Err(ApiError::bad_request(message));
     }
-    match meta::text(object, "resourceVersion") {
+    match meta::resource_version(object) {
         "" | "0" => Ok(()),
         given => match given.parse::<u64>() {
             Ok(given) if given == revision => Ok(()),
@@ -195,39 +256,44 @@ fn check_identity(at: &Locator, object: &Value, revision: u64) -> ApiResult<()> 
 }
 
 /// The live object with that part taken from `incoming` which the request may change.
-fn merge_part(at: &Locator, part: Part, live: &Value, incoming: Value) -> Value {
-    let take = |mut onto: Value, from: &Value, field: &str| {
-        if let Some(root) = onto.as_object_mut() {
-            match from.get(field) {
-                Some(value) => {
-                    root.insert(field.to_owned(), value.clone());
-                }
-                None => {
-                    root.remove(field);
-                }
+fn merge_part(at: &Locator, part: Part, live: &Value, mut incoming: Value) -> Value {
+    match part {
+        // Most edits are made on a copy that has it.
+        Part::Main if at.resource.status && incoming.get("status") != live.get("status") => {
+            if let Some(root) = incoming.as_object_mut() {
+                match live.get("status") {
+                    Some(status) => root.insert("status".to_owned(), status.clone()),
+                    None => root.remove("status"),
+                };
             }
         }
-        onto
-    };
-    match part {
-        Part::Main if at.resource.status => take(incoming, live, "status"),
-        Part::Main => incoming,
+        Part::Main => {}
         Part::Status | Part::Approval => {
-            let mut new = take(live.clone(), &incoming, "status");
-            meta::copy(&mut new, &incoming, "managedFields");
             // Kubelets label and annotate their nodes through the status.
-            if !at.resource.custom() {
-                meta::copy(&mut new, &incoming, "labels");
-                meta::copy(&mut new, &incoming, "annotations");
+            let kept: &[&str] = if at.resource.custom() { &[] } else { &["labels", "annotations"] };
+            let kept: Vec<(&str, Value)> =
+                kept.iter().map(|field| (*field, meta::take(&mut incoming, field))).collect();
+            // Most of it came from the live object, and is not made again.
+            if let (Some(root), Some(live)) = (incoming.as_object_mut(), live.as_object()) {
+                root.retain(|field, _| field == "status" || live.contains_key(field));
+                for (field, value) in live.iter().filter(|(field, _)| *field != "status") {
+                    if root.get(field) != Some(value) {
+                        root.insert(field.clone(), value.clone());
+                    }
+                }
             }
-            new
+            for (field, value) in kept {
+                meta::remove(&mut incoming, field);
+                meta::give(&mut incoming, field, value);
+            }
         }
         Part::Finalize => {
-            let mut new = live.clone();
-            new["spec"]["finalizers"] = incoming.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
-            new
+            let finalizers = incoming.pointer("/spec/finalizers").cloned().unwrap_or_else(|| json!([]));
+            incoming = live.clone();
+            incoming["spec"]["finalizers"] = finalizers;
         }
     }
+    incoming
 }
 
 /// What no client may set.
@@ -244,7 +310,9 @@ fn keep_system_fields(new: &mut Value, live: &Value) {
         "generateName",
         "selfLink",
     ] {
-        meta::copy(new, live, field);
+        if new.get("metadata").and_then(|new| new.get(field)) != live.get("metadata").and_then(|live| live.get(field)) {
+            meta::copy(new, live, field);
+        }
     }
 }
 
@@ -258,11 +326,10 @@ fn spec_differs(with_status: bool, new: &Value, live: &Value) -> bool {
 
 /// Nothing may delay a deletion that was not there to delay it from the start.
 fn check_finalizers(at: &Locator, new: &Value, live: &Value) -> ApiResult<()> {
-    if !meta::deleting(live) {
+    if !meta::is_deleting(live) {
         return Ok(());
     }
-    let known = meta::finalizers(live);
-    let added: Vec<&str> = meta::finalizers(new).into_iter().filter(|finalizer| !known.contains(finalizer)).collect();
+    let added: Vec<&str> = meta::finalizers(new).filter(|finalizer| !meta::has_finalizer(live, finalizer)).collect();
     if added.is_empty() {
         return Ok(());
     }

@@ -2,9 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Schema;
 use super::path::Path;
-use crate::builtin;
+use super::{Schema, object_meta};
 
 /// Drops undeclared fields from `object` and returns their paths, such as `spec.x` or `spec.list[0].y`.
 ///
@@ -47,7 +46,7 @@ fn object(schema: &Schema, fields: &mut Map<String, Value>, path: &Path<'_>, dro
     for (name, value) in fields.iter_mut() {
         let path = path.field(name);
         if schema.resource && name == "metadata" {
-            node(builtin::object_meta(), value, &path, dropped);
+            node(object_meta(), value, &path, dropped);
         } else if let Some(child) = schema.child(name) {
             node(child, value, &path, dropped);
         }

@@ -2,6 +2,7 @@
 
 mod cel;
 mod hostile;
+mod kinds;
 mod objects;
 mod structure;
 

@@ -6,8 +6,7 @@ use super::checks::{Shown, error};
 use super::error::{FieldError, FieldReason};
 use super::lists::Continuation;
 use super::path::Path;
-use super::{Schema, Type, cel, format, lists};
-use crate::builtin;
+use super::{Schema, Type, cel, format, lists, object_meta};
 
 /// After this many errors the rest is not looked for: nobody reads on, and a hostile object gets no long answer.
 const MAX_ERRORS: usize = 64;
@@ -101,7 +100,7 @@ fn object(
         let path = path.field(name);
         // Built-in kinds declare it like any other field.
         if schema.resource && !schema.typed && name == "metadata" {
-            node(builtin::object_meta(), value, old, &path, errors);
+            node(object_meta(), value, old, &path, errors);
         }
         if let Some(child) = schema.child(name) {
             node(child, value, old, &path, errors);

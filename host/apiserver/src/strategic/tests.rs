@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{StrategicError, merge};
-use crate::builtin::schema_of;
+use crate::schema::of_kind;
 
 #[test]
 fn patches_merge_by_the_keys_of_the_schema() {
@@ -138,7 +138,7 @@ fn patches_merge_by_the_keys_of_the_schema() {
             json!({"spec": {"nodeName": "n"}}),
         ),
     ];
-    let schema = schema_of("", "v1", "Pod").unwrap();
+    let schema = of_kind("", "v1", "Pod").unwrap();
     for (name, live, patch, expected) in table {
         assert_eq!(merge(&live, &patch, schema), Ok(expected), "{name}");
     }
@@ -146,7 +146,7 @@ fn patches_merge_by_the_keys_of_the_schema() {
 
 #[test]
 fn patches_that_make_no_sense_are_refused() {
-    let schema = schema_of("", "v1", "Pod").unwrap();
+    let schema = of_kind("", "v1", "Pod").unwrap();
     let table = [
         (json!([]), StrategicError::NotAnObject),
         (json!({"$patch": "explode"}), StrategicError::Directive("explode".to_owned())),

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use capwasm_test_support::skip;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
 use crate::fixture::{Way, fixture, thing_crd};
-use crate::skip;
 
 /// kubectl with its own home and kubeconfig.
 struct Kubectl {

@@ -13,7 +13,4 @@ mod openstack;
 mod patches;
 mod port_forward;
 mod restart;
-#[path = "../../../../tests/src/skip.rs"]
-#[allow(dead_code, reason = "shared with the end-to-end tests, which need more than kubectl")]
-mod skip;
 mod watches;

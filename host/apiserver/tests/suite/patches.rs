@@ -142,7 +142,17 @@ async fn apply_creates_shares_conflicts_and_takes_over() {
             api.patch("a", &manager("two"), &applied(json!({"size": 2, "ports": [{"name": "y", "port": 2}]}))).await,
         );
         assert_eq!((conflict.code, conflict.reason.as_str()), (409, "Conflict"));
-        assert_eq!(conflict.details.unwrap().causes[0].reason, "FieldManagerConflict");
+        assert_eq!(conflict.message, "Apply failed with 1 conflict: conflict with \"one\": .spec.size");
+        let cause = &conflict.details.unwrap().causes[0];
+        let told = (cause.reason.as_str(), cause.message.as_str(), cause.field.as_str());
+        assert_eq!(told, ("FieldManagerConflict", "conflict with \"one\"", ".spec.size"));
+        let edit = PatchParams { field_manager: Some("three".to_owned()), ..PatchParams::default() };
+        api.patch("a", &edit, &Patch::Merge(json!({"spec": {"replicas": 3}}))).await.unwrap();
+        let conflict = status(api.patch("a", &manager("two"), &applied(json!({"replicas": 4}))).await);
+        assert_eq!(
+            conflict.message,
+            "Apply failed with 1 conflict: conflict with \"three\" using example.org/v1: .spec.replicas"
+        );
         let forced = api
             .patch("a", &manager("two").force(), &applied(json!({"size": 2, "ports": [{"name": "y", "port": 2}]})))
             .await

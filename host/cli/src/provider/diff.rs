@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
-use capwasm_api::json;
+use capwasm_object::json;
 use capwasm_providers::RecordingFolder;
 use capwasm_providers::rehearse::{Paint, With, rehearse};
 use capwasm_providers::wasm_provider::history::{History, Rehearsal};

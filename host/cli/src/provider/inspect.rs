@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use capwasm_api::descriptor::Wants;
+use capwasm_contract::descriptor::Wants;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
@@ -85,7 +85,7 @@ fn people(provider: &Inspected) -> String {
     }
     text += "wants\n";
     let wants = &provider.wants;
-    let kinds = |list: &[capwasm_api::descriptor::KindPattern]| {
+    let kinds = |list: &[capwasm_contract::descriptor::KindPattern]| {
         list.iter()
             .map(|kind| if kind.group.is_empty() { kind.kind.clone() } else { format!("{}.{}", kind.kind, kind.group) })
             .collect()

@@ -1,7 +1,8 @@
 //! `capwasm provider list`: what runs.
 
 use anyhow::{Context, Result};
-use capwasm_api::{conditions, json};
+use capwasm_api::conditions;
+use capwasm_object::{json, meta};
 use capwasm_providers::wasm_provider;
 use clap::Args;
 use comfy_table::Table;
@@ -57,7 +58,7 @@ fn table(objects: &[Value]) -> String {
                 .map_or("-".to_owned(), |peak| format!("{:.1} MB", peak as f64 / 1e6)),
             roles(object).join(","),
             grants(object).join(","),
-            json::items(object, "/status/kinds").iter().map(json::kind).collect::<Vec<_>>().join(","),
+            json::items(object, "/status/kinds").iter().map(meta::kind).collect::<Vec<_>>().join(","),
             reason(object),
         ]);
     }

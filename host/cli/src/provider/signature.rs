@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use capwasm_registry::{PrivateKey, PublicKey, Reference, resolve, sign_blob, verify_blob};
+use capwasm_server::files::write_private;
 use clap::Args;
 use serde::Serialize;
 
 use super::registry;
-use crate::files::write_private;
 use crate::output::Output;
 
 /// Options of `capwasm provider keygen`.

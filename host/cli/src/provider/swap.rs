@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use capwasm_api::{conditions, json};
+use capwasm_api::conditions;
+use capwasm_object::json;
 use capwasm_providers::wasm_provider;
 use capwasm_providers::wasm_provider::history::History;
 use clap::Args;

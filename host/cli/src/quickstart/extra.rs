@@ -1,8 +1,9 @@
 //! `--provider` and `--sample`: a provider of the user's, and objects to see that it works.
 
 use anyhow::{Context, Result};
-use capwasm_api::descriptor::{Descriptor, Role};
-use capwasm_api::{conditions, json};
+use capwasm_api::conditions;
+use capwasm_contract::descriptor::{Descriptor, Role};
+use capwasm_object::{json, meta};
 use serde_json::Value;
 
 use super::progress::Progress;
@@ -17,7 +18,7 @@ pub async fn settled(
 ) -> Result<()> {
     for document in sample::documents(manifests)? {
         let Some(role) = role(&document, providers) else { continue };
-        let (kind, name) = (json::kind(&document), json::name(&document));
+        let (kind, name) = (meta::kind(&document), meta::name(&document));
         let api = sample::api_of(client, &document)?;
         let done = |object: Option<&kube::api::DynamicObject>| {
             object.is_some_and(|object| is_settled(role, &serde_json::json!({"status": object.data.get("status")})))
@@ -35,7 +36,7 @@ pub async fn unsettled(client: &kube::Client, manifests: &str, providers: &[Desc
     let mut lines = Vec::new();
     for document in sample::documents(manifests)? {
         let Some(role) = role(&document, providers) else { continue };
-        let (kind, name) = (json::kind(&document), json::name(&document));
+        let (kind, name) = (meta::kind(&document), meta::name(&document));
         let object = sample::api_of(client, &document)?.get_opt(name).await?;
         let object = object.map(serde_json::to_value).transpose()?.unwrap_or_default();
         if !is_settled(role, &object) {
@@ -50,7 +51,7 @@ pub async fn unsettled(client: &kube::Client, manifests: &str, providers: &[Desc
 fn role(document: &Value, providers: &[Descriptor]) -> Option<Role> {
     let group = json::text(document, "/apiVersion")?.split_once('/')?.0;
     let kinds = providers.iter().flat_map(|provider| &provider.kinds);
-    let found = kinds.into_iter().find(|kind| kind.group == group && kind.kind == json::kind(document));
+    let found = kinds.into_iter().find(|kind| kind.group == group && kind.kind == meta::kind(document));
     found.map(|kind| kind.role).filter(|role| *role != Role::Template)
 }
 

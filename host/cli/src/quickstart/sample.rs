@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use capwasm_api::json;
+use capwasm_object::{json, meta};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::Value;
 
@@ -22,9 +22,9 @@ pub fn documents(manifests: &str) -> Result<Vec<Value>> {
 pub async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
     for document in documents(manifests)? {
         let api = api_of(client, &document)?;
-        let name = json::name(&document);
+        let name = meta::name(&document);
         let applied = api.patch(name, &PatchParams::apply("capwasm-quickstart"), &Patch::Apply(&document)).await;
-        applied.with_context(|| format!("unable to apply {} {name}", json::kind(&document)))?;
+        applied.with_context(|| format!("unable to apply {} {name}", meta::kind(&document)))?;
     }
     Ok(())
 }
@@ -34,16 +34,16 @@ pub async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
 pub async fn delete(client: &kube::Client, manifests: &str) -> Result<()> {
     let documents = documents(manifests)?;
     let (clusters, rest): (Vec<&Value>, Vec<&Value>) =
-        documents.iter().partition(|document| json::kind(document) == "Cluster");
+        documents.iter().partition(|document| meta::kind(document) == "Cluster");
     // The rest may wait for each other.
     for together in [clusters, rest] {
         for document in &together {
-            let name = json::name(document);
+            let name = meta::name(document);
             match api_of(client, document)?.delete(name, &DeleteParams::default()).await {
                 Ok(_) => {}
                 Err(kube::Error::Api(status)) if status.code == 404 => {}
                 Err(error) => {
-                    return Err(error).with_context(|| format!("unable to delete {} {name}", json::kind(document)));
+                    return Err(error).with_context(|| format!("unable to delete {} {name}", meta::kind(document)));
                 }
             }
         }
@@ -55,8 +55,8 @@ pub async fn delete(client: &kube::Client, manifests: &str) -> Result<()> {
 }
 
 async fn gone(api: &Api<DynamicObject>, document: &Value) -> Result<()> {
-    let name = json::name(document);
-    let unable = || format!("unable to read {} {name}", json::kind(document));
+    let name = meta::name(document);
+    let unable = || format!("unable to read {} {name}", meta::kind(document));
     while api.get_opt(name).await.with_context(unable)?.is_some() {
         tokio::time::sleep(GLANCE).await;
     }
@@ -67,8 +67,8 @@ async fn gone(api: &Api<DynamicObject>, document: &Value) -> Result<()> {
 pub fn api_of(client: &kube::Client, document: &Value) -> Result<Api<DynamicObject>> {
     let version = json::text(document, "/apiVersion").context("a manifest without apiVersion")?;
     let (group, version) = version.split_once('/').unwrap_or(("", version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, json::kind(document)));
-    let namespace = match json::namespace(document) {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, meta::kind(document)));
+    let namespace = match meta::namespace(document) {
         "" => super::NAMESPACE,
         namespace => namespace,
     };

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use capwasm_api::{conditions, json};
+use capwasm_api::conditions;
+use capwasm_object::{json, meta};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
@@ -36,7 +37,7 @@ pub async fn provisioned(
             let phase = json::text(&machine, "/status/phase").unwrap_or("Pending");
             let done = phase == "Running";
             running += u32::from(done);
-            progress.machine(json::name(&machine), &state(&machine, phase), done);
+            progress.machine(meta::name(&machine), &state(&machine, phase), done);
         }
         let cluster = serde_json::to_value(api("Cluster").get(name).await.context("unable to read the Cluster")?)?;
         let available = conditions::is_true(&cluster, "Available");

@@ -1,93 +1,49 @@
 //! Conditions of a Cluster.
 
-use capwasm_api::conditions::{Aggregate, Condition, Part, Polarity, Reasons, Status, aggregate, get, mirror, summary};
+use capwasm_api::conditions::{Aggregate, Condition, Part, Polarity, Reasons, aggregate, get, summary};
 use capwasm_api::names::{condition, reason};
-use capwasm_api::{contract, json};
+use capwasm_object::owners;
 use serde_json::Value;
 
 use super::decide::{Decision, initialized_condition};
 use super::observe::{Connection, Observed};
+use crate::decision::Course;
 use crate::external::External;
-use crate::{members, ownership, reasons};
+use crate::machine_conditions::{aggregated, remediating};
+use crate::reasons;
 
-/// Sets them all. `stage` is what a deletion waits for.
-pub(super) fn set(decision: &mut Decision<'_>, stage: Option<&'static str>) {
+/// Sets them all.
+pub(super) fn set(decision: &mut Decision<'_>, course: &Course<()>) {
     let observed = decision.observed;
-    let mut found = vec![deleting(observed, stage), initialized_condition(&decision.draft.desired)];
+    let mut found = vec![course.deleting(), initialized_condition(decision)];
     found.extend(connection(observed));
     if let Connection::Unsettled(left) = observed.connection {
         decision.plan.wake_after = Some(left);
     }
-    found.extend(infrastructure(observed));
-    found.extend(control_plane(observed));
+    found.extend(infrastructure(decision));
+    found.extend(control_plane(decision));
     found.push(workers(observed));
     let control: Vec<&Value> = observed.control_plane_machines().collect();
     let workers: Vec<&Value> = observed.worker_machines().collect();
-    found.push(members::aggregated(
-        &control,
-        condition::READY,
-        condition::CONTROL_PLANE_MACHINES_READY,
-        reasons::READY,
-    ));
-    found.push(members::aggregated(&workers, condition::READY, condition::WORKER_MACHINES_READY, reasons::READY));
-    found.push(members::aggregated(
+    found.push(aggregated(&control, condition::READY, condition::CONTROL_PLANE_MACHINES_READY, reasons::READY));
+    found.push(aggregated(&workers, condition::READY, condition::WORKER_MACHINES_READY, reasons::READY));
+    found.push(aggregated(
         &control,
         condition::UP_TO_DATE,
         condition::CONTROL_PLANE_MACHINES_UP_TO_DATE,
         reasons::UP_TO_DATE,
     ));
-    found.push(members::aggregated(
-        &workers,
-        condition::UP_TO_DATE,
-        condition::WORKER_MACHINES_UP_TO_DATE,
-        reasons::UP_TO_DATE,
-    ));
+    found.push(aggregated(&workers, condition::UP_TO_DATE, condition::WORKER_MACHINES_UP_TO_DATE, reasons::UP_TO_DATE));
     found.push(progress(observed, condition::ROLLING_OUT, reasons::ROLLING_OUT, false));
     found.push(progress(observed, condition::SCALING_UP, reasons::SCALING_UP, true));
     found.push(progress(observed, condition::SCALING_DOWN, reasons::SCALING_DOWN, true));
     let every: Vec<&Value> = observed.machines.iter().map(AsRef::as_ref).collect();
-    found.push(members::remediating(&every));
+    found.push(remediating(&every));
     for condition in &found {
         decision.draft.condition(condition);
     }
-    let available = available(observed, &decision.draft.desired);
+    let available = available(observed, &decision.draft.object);
     decision.draft.condition(&available);
-}
-
-fn deleting(observed: &Observed, stage: Option<&'static str>) -> Condition {
-    let Some(stage) = stage else {
-        return Condition::new(condition::DELETING, false, reason::NOT_DELETING);
-    };
-    let message = match stage {
-        reason::WAITING_FOR_WORKERS_DELETION => {
-            let names = |what: &str, list: &[std::sync::Arc<Value>]| {
-                (!list.is_empty()).then(|| {
-                    let mut names: Vec<&str> = list.iter().map(|object| json::name(object)).collect();
-                    let more = names.len().saturating_sub(3);
-                    names.truncate(3);
-                    let more = if more > 0 { format!(", ... ({more} more)") } else { String::new() };
-                    format!("* {what}: {}{more}", names.join(", "))
-                })
-            };
-            let lines = [
-                names("MachineDeployments", &observed.deployments),
-                names("MachineSets", &observed.sets),
-                names("MachinePools", &observed.pools),
-                names("Machines", &observed.machines),
-            ];
-            lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
-        }
-        reason::WAITING_FOR_CONTROL_PLANE_DELETION => format!("* {}", described(observed.control_plane.as_ref())),
-        _ => format!("* {}", described(observed.infrastructure.as_ref())),
-    };
-    Condition::new(condition::DELETING, true, stage).message(message)
-}
-
-fn described(external: Option<&External>) -> String {
-    match external {
-        Some(External::Found { object, .. }) => format!("{}: {}", json::kind(object), json::name(object)),
-        other => other.and_then(External::unusable_kind).unwrap_or_default().to_owned(),
-    }
 }
 
 /// Nothing while what was said last should stand.
@@ -102,58 +58,17 @@ fn connection(observed: &Observed) -> Option<Condition> {
     }
 }
 
-fn infrastructure(observed: &Observed) -> Option<Condition> {
-    let external = observed.infrastructure.as_ref()?;
-    let name = condition::INFRASTRUCTURE_READY;
-    Some(match external.found() {
-        Some((object, contract)) => mirror(object, condition::READY, name, || {
-            let provisioned = contract::infrastructure::provisioned(object, contract);
-            let path = contract::infrastructure::provisioned_path(contract);
-            Condition::new(name, provisioned, if provisioned { reason::READY } else { reason::NOT_READY })
-                .message(format!("{} {path} is {provisioned}", json::kind(object)))
-        }),
-        None => absent(
-            observed,
-            external,
-            name,
-            observed.cluster.status.initialization.infrastructure_provisioned == Some(true),
-        ),
-    })
+fn infrastructure(decision: &Decision<'_>) -> Option<Condition> {
+    let external = decision.observed.infrastructure.as_ref()?;
+    let before = decision.observed.cluster.status.initialization.infrastructure_provisioned == Some(true);
+    let was_there = before || decision.is_deleting();
+    Some(external.ready(condition::INFRASTRUCTURE_READY, was_there, |report| report.provisioned))
 }
 
-fn control_plane(observed: &Observed) -> Option<Condition> {
-    let external = observed.control_plane.as_ref()?;
-    let name = condition::CONTROL_PLANE_AVAILABLE;
-    Some(match external.found() {
-        Some((object, contract)) => {
-            let source = match contract {
-                contract::Contract::V1Beta1 => condition::READY,
-                contract::Contract::V1Beta2 => condition::AVAILABLE,
-            };
-            mirror(object, source, name, || {
-                let initialized = contract::control_plane::initialized(object, contract);
-                let path = contract::control_plane::initialized_path(contract);
-                Condition::new(name, initialized, if initialized { reason::AVAILABLE } else { reason::NOT_AVAILABLE })
-                    .message(format!("{} {path} is {initialized}", json::kind(object)))
-            })
-        }
-        None => absent(
-            observed,
-            external,
-            name,
-            observed.cluster.status.initialization.control_plane_initialized == Some(true),
-        ),
-    })
-}
-
-fn absent(observed: &Observed, external: &External, name: &str, before: bool) -> Condition {
-    match external.unusable_kind() {
-        Some(message) => Condition::new(name, Status::Unknown, reason::INTERNAL_ERROR).message(message),
-        _ if observed.is_deleting() || before => {
-            Condition::new(name, false, reason::DELETED).message("The referenced object has been deleted")
-        }
-        _ => Condition::new(name, false, reason::DOES_NOT_EXIST).message("The referenced object does not exist"),
-    }
+fn control_plane(decision: &Decision<'_>) -> Option<Condition> {
+    let external = decision.observed.control_plane.as_ref()?;
+    let before = decision.observed.cluster.status.initialization.control_plane_initialized == Some(true);
+    Some(external.available(condition::CONTROL_PLANE_AVAILABLE, before || decision.is_deleting()))
 }
 
 fn workers(observed: &Observed) -> Condition {
@@ -180,8 +95,7 @@ fn progress(observed: &Observed, name: &str, reasons: Reasons, with_sets: bool) 
         .into_iter()
         .chain(observed.pools.iter().map(AsRef::as_ref))
         .filter(|object| get(object, name).is_some());
-    let sets =
-        observed.sets.iter().map(AsRef::as_ref).filter(|set| with_sets && ownership::controller_uid(set).is_none());
+    let sets = observed.sets.iter().map(AsRef::as_ref).filter(|set| with_sets && owners::controller_uid(set).is_none());
     let all: Vec<&Value> = reporting.chain(observed.deployments.iter().map(AsRef::as_ref)).chain(sets).collect();
     if all.is_empty() {
         return Condition::new(name, false, reasons.info);

@@ -1,92 +1,69 @@
 //! The decision about a Cluster.
 
-use capwasm_api::conditions::{self, Condition, Status};
+use capwasm_api::conditions::{self, Condition};
+use capwasm_api::kinds::{ClusterSpec, ClusterStatus, Endpoint};
 use capwasm_api::names::{condition, finalizers, reason};
-use capwasm_api::{contract, json};
-use capwasm_reconcile::{Event, Operation, Plan, Verdict};
+use capwasm_object::{json, meta, owners};
+use capwasm_reconcile::{Event, Plan};
 use serde_json::Value;
 
 use super::observe::Observed;
 use super::{conditions as own_conditions, deletion, replicas};
-use crate::draft::Draft;
-use crate::external::External;
-use crate::{gate, ownership};
+use crate::decision::{self, Course, Found, Needs, Subject, Wait};
 
-/// What is collected on the way to a plan.
-pub(super) struct Decision<'a> {
-    pub(super) observed: &'a Observed,
-    pub(super) draft: Draft,
-    pub(super) plan: Plan,
-    /// The first thing that is wrong; later phases still run.
-    pub(super) failure: Option<(&'static str, String)>,
-}
-
-impl Decision<'_> {
-    pub(super) fn fail(&mut self, reason: &'static str, message: impl Into<String>) {
-        self.failure.get_or_insert((reason, message.into()));
-    }
-}
-
-/// What of a Cluster's status sums up that of its parts, for people: nobody acts on it here.
-const SUMS: [&str; 11] = [
-    "controlPlane",
-    "workers",
-    condition::CONTROL_PLANE_MACHINES_READY,
-    condition::CONTROL_PLANE_MACHINES_UP_TO_DATE,
-    condition::WORKER_MACHINES_READY,
-    condition::WORKER_MACHINES_UP_TO_DATE,
-    condition::WORKERS_AVAILABLE,
-    condition::ROLLING_OUT,
-    condition::SCALING_UP,
-    condition::SCALING_DOWN,
-    condition::REMEDIATING,
-];
+pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
 /// What should be, given what was observed.
 pub(super) fn decide(observed: &Observed) -> Plan {
-    let mut decision =
-        Decision { observed, draft: Draft::new(&observed.object, observed.now), plan: Plan::nothing(), failure: None };
-    let paused = gate::paused(&observed.object, Some(&observed.object));
-    decision.draft.condition(&paused);
-    if paused.status == Status::True {
-        return Plan { desired: Some(decision.draft.finish(false)), ..Plan::nothing() };
+    decision::decide(observed)
+}
+
+impl Subject for Observed {
+    type Spec = ClusterSpec;
+    type Status = ClusterStatus;
+    type Kept = ();
+
+    const FINALIZER: Option<&'static str> = Some(finalizers::CLUSTER);
+    const NEEDS: Needs = Needs::Always;
+    const SUMS: &'static [&'static str] = &[
+        "controlPlane",
+        "workers",
+        condition::CONTROL_PLANE_MACHINES_READY,
+        condition::CONTROL_PLANE_MACHINES_UP_TO_DATE,
+        condition::WORKER_MACHINES_READY,
+        condition::WORKER_MACHINES_UP_TO_DATE,
+        condition::WORKERS_AVAILABLE,
+        condition::ROLLING_OUT,
+        condition::SCALING_UP,
+        condition::SCALING_DOWN,
+        condition::REMEDIATING,
+    ];
+
+    fn found(&self) -> Found<'_, ClusterSpec, ClusterStatus> {
+        Found { object: &self.object, typed: &self.cluster, cluster: Some(&self.object), now: self.now }
     }
-    decision.draft.finalizer(finalizers::CLUSTER);
-    infrastructure(&mut decision);
-    control_plane(&mut decision);
-    let stage = if observed.is_deleting() {
-        match deletion::decide(&mut decision) {
-            // The last pass writes no status that nobody could read.
-            deletion::Stage::Done => {
-                let release = if decision.draft.has_finalizer(finalizers::CLUSTER) {
-                    vec![finalizers::CLUSTER.to_owned()]
-                } else {
-                    Vec::new()
-                };
-                return Plan { release, ..decision.plan };
-            }
-            deletion::Stage::Waiting(stage) => Some(stage),
-        }
-    } else {
-        None
-    };
-    replicas::set(&mut decision);
-    phase(&mut decision);
-    own_conditions::set(&mut decision, stage);
-    let Decision { draft, mut plan, failure, .. } = decision;
-    plan.verdict = match failure {
-        Some((reason, message)) => {
-            Verdict::Failed { reason: reason.to_owned(), message, retry_after: None, backoff: false }
-        }
-        None if stage.is_some() => Verdict::Waiting,
-        None => Verdict::Done,
-    };
-    let reconciled = matches!(plan.verdict, Verdict::Done | Verdict::Waiting);
-    // The first status tells its user that somebody looks after the Cluster.
-    let known = json::text(&observed.object, "/status/phase").is_some();
-    plan.status_may_wait = known && draft.is_informational(&SUMS);
-    plan.desired = Some(draft.finish(reconciled));
-    plan
+
+    fn keep(decision: &mut Decision<'_>, _: &Value) {
+        infrastructure(decision);
+        control_plane(decision);
+    }
+
+    fn delete(decision: &mut Decision<'_>) -> Option<Wait> {
+        infrastructure(decision);
+        control_plane(decision);
+        deletion::decide(decision)
+    }
+
+    fn report(decision: &mut Decision<'_>, course: Course<()>) {
+        replicas::set(decision);
+        phase(decision);
+        own_conditions::set(decision, &course);
+    }
+
+    /// The first status tells its user that somebody looks after the Cluster.
+    fn may_wait(&self, is_informational: bool) -> bool {
+        !self.cluster.status.phase.is_empty() && is_informational
+    }
 }
 
 fn infrastructure(decision: &mut Decision<'_>) {
@@ -94,24 +71,23 @@ fn infrastructure(decision: &mut Decision<'_>) {
     let before = observed.cluster.status.initialization.infrastructure_provisioned == Some(true);
     let Some(external) = &observed.infrastructure else {
         if observed.cluster.spec.topology.is_none() {
-            decision.draft.set(&["status", "initialization", "infrastructureProvisioned"], true);
+            decision.draft.status.initialization.infrastructure_provisioned = Some(true);
         }
         return;
     };
-    let Some((object, contract)) = external.found() else {
-        return absent(decision, external, before, "the infrastructure object is gone though it was provisioned");
+    let Some((object, report)) = external.found() else {
+        return decision.miss(external, before, "the infrastructure object is gone though it was provisioned");
     };
     adopt(decision, "own infrastructure", object);
-    if !contract::infrastructure::provisioned(object, contract) {
+    if !report.provisioned {
         return;
     }
-    endpoint(decision, object);
-    let domains = contract::infrastructure::failure_domains(object, contract);
-    let domains = if domains.is_empty() { Value::Null } else { serde_json::to_value(&domains).unwrap_or_default() };
-    decision.draft.set(&["status", "failureDomains"], domains);
-    decision.draft.set(&["status", "initialization", "infrastructureProvisioned"], true);
+    endpoint(decision, report.endpoint.as_ref());
+    let status = &mut decision.draft.status;
+    status.failure_domains.clone_from(&report.failure_domains);
+    status.initialization.infrastructure_provisioned = Some(true);
     if !before {
-        let text = format!("{} {} is provisioned", json::kind(object), json::name(object));
+        let text = format!("{} {} is provisioned", meta::kind(object), meta::name(object));
         decision.plan.events.push(Event::normal(condition::INFRASTRUCTURE_READY, text));
     }
 }
@@ -121,82 +97,54 @@ fn control_plane(decision: &mut Decision<'_>) {
     let before = observed.cluster.status.initialization.control_plane_initialized == Some(true);
     let initialized = match &observed.control_plane {
         None => observed.control_plane_machines().any(|machine| json::text(machine, "/status/nodeRef/name").is_some()),
-        Some(external) => match external.found() {
-            None => {
-                return absent(
-                    decision,
-                    external,
-                    before,
-                    "the control plane object is gone though it was initialized",
-                );
-            }
-            Some((object, contract)) => {
-                adopt(decision, "own control plane", object);
-                endpoint(decision, object);
-                contract::control_plane::initialized(object, contract)
-            }
-        },
+        Some(external) => {
+            let Some((object, report)) = external.found() else {
+                return decision.miss(external, before, "the control plane object is gone though it was initialized");
+            };
+            adopt(decision, "own control plane", object);
+            endpoint(decision, report.endpoint.as_ref());
+            report.initialized
+        }
     };
     if initialized {
-        decision.draft.set(&["status", "initialization", "controlPlaneInitialized"], true);
-    }
-}
-
-/// A missing object is waited for, unless it had reported success before: then it was lost.
-fn absent(decision: &mut Decision<'_>, external: &External, before: bool, lost: &str) {
-    if decision.observed.is_deleting() {
-        return;
-    }
-    match external.unusable_kind() {
-        Some(message) => decision.fail("Unserved", message),
-        _ if before => decision.fail("Lost", lost),
-        _ => {}
+        decision.draft.status.initialization.control_plane_initialized = Some(true);
     }
 }
 
 fn adopt(decision: &mut Decision<'_>, key: &str, object: &Value) {
-    if json::is_deleting(object) {
-        return;
-    }
-    let cluster = &decision.observed.object;
+    let Observed { object: cluster, cluster: typed, .. } = decision.observed;
     // A topology manages its objects, so it controls them; otherwise the user does.
-    let owner = ownership::reference(cluster, decision.observed.cluster.spec.topology.is_some());
-    match ownership::adopt(object, &owner, json::name(cluster), &[]) {
-        Ok(Some(action)) => decision.plan.operations.push(Operation::management(key, action)),
-        Ok(None) => {}
-        Err(foreign) => decision.fail("ForeignOwner", foreign.to_string()),
-    }
+    decision.adopt(key, object, &owners::reference_to(cluster, typed.spec.topology.is_some()), &[]);
 }
 
 /// Copies the endpoint, unless the Cluster has one.
-fn endpoint(decision: &mut Decision<'_>, from: &Value) {
-    let has_one = contract::infrastructure::endpoint(&decision.draft.desired).is_some();
-    if let Some(endpoint) = contract::infrastructure::endpoint(from).filter(|_| !has_one) {
-        decision.draft.set(&["spec", "controlPlaneEndpoint", "host"], endpoint.host);
-        decision.draft.set(&["spec", "controlPlaneEndpoint", "port"], endpoint.port);
+fn endpoint(decision: &mut Decision<'_>, reported: Option<&Endpoint>) {
+    if decision.draft.spec.endpoint().is_none()
+        && let Some(endpoint) = reported
+    {
+        decision.draft.spec.control_plane_endpoint = Some(endpoint.clone());
     }
 }
 
 fn phase(decision: &mut Decision<'_>) {
-    let (observed, desired) = (decision.observed, &decision.draft.desired);
-    let phase = if observed.is_deleting() {
+    let (observed, draft) = (decision.observed, &decision.draft);
+    let phase = if decision.is_deleting() {
         "Deleting"
-    } else if json::flag(desired, "/status/initialization/infrastructureProvisioned") == Some(true)
-        && contract::infrastructure::endpoint(desired).is_some()
-    {
+    } else if draft.status.initialization.infrastructure_provisioned == Some(true) && draft.spec.endpoint().is_some() {
         "Provisioned"
     } else if observed.infrastructure.is_some() || observed.control_plane.is_some() {
         "Provisioning"
     } else {
         "Pending"
     };
-    decision.draft.set(&["status", "phase"], phase);
+    decision.draft.status.phase = phase.to_owned();
 }
 
 /// `ControlPlaneInitialized` as the draft has it.
-pub(super) fn initialized_condition(desired: &Value) -> Condition {
-    if json::flag(desired, "/status/initialization/controlPlaneInitialized") == Some(true)
-        || conditions::is_true(desired, condition::CONTROL_PLANE_INITIALIZED)
+pub(super) fn initialized_condition(decision: &Decision<'_>) -> Condition {
+    let draft = &decision.draft;
+    if draft.status.initialization.control_plane_initialized == Some(true)
+        || conditions::is_true(&draft.object, condition::CONTROL_PLANE_INITIALIZED)
     {
         Condition::new(condition::CONTROL_PLANE_INITIALIZED, true, reason::INITIALIZED)
     } else {

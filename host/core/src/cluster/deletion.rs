@@ -1,25 +1,18 @@
 //! The order in which a cluster goes: workers, control plane, infrastructure.
 
-use capwasm_api::json;
+use std::sync::Arc;
+
 use capwasm_api::names::reason;
-use capwasm_reconcile::{Action, Operation, Target};
+use capwasm_object::{meta, owners};
 use serde_json::Value;
 
 use super::decide::Decision;
+use super::observe::Observed;
+use crate::decision::Wait;
 use crate::external::External;
-use crate::ownership;
 
-/// How far the deletion is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Waits for what the reason names.
-    Waiting(&'static str),
-    /// Nothing is left.
-    Done,
-}
-
-/// Deletes what is due now. What is there decides what is next, so every pass may be the first.
-pub(super) fn decide(decision: &mut Decision<'_>) -> Stage {
+/// What is there decides what is next, so every pass may be the first.
+pub(super) fn decide(decision: &mut Decision<'_>) -> Option<Wait> {
     let observed = decision.observed;
     // Machines of a control plane are deleted by its object; without one they are deleted like workers.
     let orphaned_control_plane = observed.control_plane.is_none();
@@ -28,35 +21,48 @@ pub(super) fn decide(decision: &mut Decision<'_>) -> Stage {
     let groups = observed.pools.iter().chain(&observed.deployments).chain(&observed.sets).map(AsRef::as_ref);
     let descendants: Vec<&Value> = groups.chain(machines).collect();
     if !descendants.is_empty() {
-        for child in descendants.into_iter().filter(|child| ownership::is_owned_by(child, json::uid(&observed.object)))
-        {
-            delete(decision, child);
+        let uid = meta::uid(&observed.object);
+        for child in descendants.into_iter().filter(|child| owners::is_owned_by(child, uid)) {
+            decision.delete(child);
         }
-        return Stage::Waiting(reason::WAITING_FOR_WORKERS_DELETION);
+        return Some(Wait::new(reason::WAITING_FOR_WORKERS_DELETION, workers(observed)));
     }
-    for (external, waiting) in [
-        (&observed.control_plane, reason::WAITING_FOR_CONTROL_PLANE_DELETION),
-        (&observed.infrastructure, reason::WAITING_FOR_INFRASTRUCTURE_DELETION),
-    ] {
-        match external {
-            Some(External::Found { object, .. }) => {
-                delete(decision, object);
-                return Stage::Waiting(waiting);
-            }
-            // It may be there: what comes after it must not go before it.
-            Some(External::Unserved(_)) => return Stage::Waiting(waiting),
-            Some(External::Missing | External::NotInstalled(_)) | None => {}
-        }
+    if let Some(external) = &observed.control_plane
+        && decision.delete_external(external).is_some()
+    {
+        return Some(Wait::new(reason::WAITING_FOR_CONTROL_PLANE_DELETION, described(external)));
     }
-    Stage::Done
+    if let Some(external) = &observed.infrastructure
+        && decision.delete_external(external).is_some()
+    {
+        return Some(Wait::new(reason::WAITING_FOR_INFRASTRUCTURE_DELETION, described(external)));
+    }
+    None
 }
 
-fn delete(decision: &mut Decision<'_>, object: &Value) {
-    if !json::is_deleting(object) {
-        let uid = json::text(object, "/metadata/uid").map(str::to_owned);
-        decision.plan.operations.push(Operation::management(
-            format!("delete {} {}", json::kind(object), json::name(object)),
-            Action::Delete { target: Target::of(object), uid, propagation: None },
-        ));
+/// What is left of the workers, and of control planes that no object takes down.
+fn workers(observed: &Observed) -> String {
+    let names = |what: &str, list: &[Arc<Value>]| {
+        (!list.is_empty()).then(|| {
+            let mut names: Vec<&str> = list.iter().map(|object| meta::name(object)).collect();
+            let more = names.len().saturating_sub(3);
+            names.truncate(3);
+            let more = if more > 0 { format!(", ... ({more} more)") } else { String::new() };
+            format!("* {what}: {}{more}", names.join(", "))
+        })
+    };
+    let lines = [
+        names("MachineDeployments", &observed.deployments),
+        names("MachineSets", &observed.sets),
+        names("MachinePools", &observed.pools),
+        names("Machines", &observed.machines),
+    ];
+    lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+fn described<T>(external: &External<T>) -> String {
+    match external.found() {
+        Some((object, _)) => format!("* {}: {}", meta::kind(object), meta::name(object)),
+        None => format!("* {}", external.unusable_kind().unwrap_or_default()),
     }
 }

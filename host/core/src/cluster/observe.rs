@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capwasm_api::conditions;
-use capwasm_api::kinds::{self as typed, Cluster};
+use capwasm_api::contract::{ControlPlane, InfrastructureCluster};
+use capwasm_api::kinds::Cluster;
 use capwasm_api::names::{condition, labels};
-use capwasm_api::{contract, json};
+use capwasm_object::meta;
 use capwasm_reconcile::{CacheError, ClusterId, Kind, Pass, ReconcileError, Selector, View};
 use capwasm_remote::Remote;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::external::{self, External};
-use crate::kinds;
+use crate::{draft, kinds};
 
 /// How long after a start of the host a cluster may take to be reached again before it is said to be down.
 const SETTLING: Duration = Duration::from_secs(50);
@@ -25,9 +26,9 @@ pub(super) struct Observed {
     pub(super) cluster: Cluster,
     pub(super) now: Timestamp,
     /// `None` when the Cluster names none.
-    pub(super) infrastructure: Option<External>,
+    pub(super) infrastructure: Option<External<InfrastructureCluster>>,
     /// `None` when the Cluster names none.
-    pub(super) control_plane: Option<External>,
+    pub(super) control_plane: Option<External<ControlPlane>>,
     pub(super) machines: Vec<Arc<Value>>,
     pub(super) sets: Vec<Arc<Value>>,
     pub(super) deployments: Vec<Arc<Value>>,
@@ -50,10 +51,6 @@ pub(super) enum Connection {
 }
 
 impl Observed {
-    pub(super) fn is_deleting(&self) -> bool {
-        self.cluster.metadata.is_deleting()
-    }
-
     pub(super) fn control_plane_machines(&self) -> impl Iterator<Item = &Value> {
         self.machines.iter().map(Arc::as_ref).filter(|machine| is_control_plane(machine))
     }
@@ -64,21 +61,14 @@ impl Observed {
 }
 
 fn is_control_plane(machine: &Value) -> bool {
-    json::label(machine, labels::CONTROL_PLANE).is_some()
+    meta::label(machine, labels::CONTROL_PLANE).is_some()
 }
 
 pub(super) async fn observe(remote: &Remote, started: Timestamp, pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
-    let cluster: Cluster =
-        typed::view(&pass.object).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
+    let cluster: Cluster = draft::read(&pass.object)?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
-    let infrastructure = match &cluster.spec.infrastructure_ref {
-        Some(reference) => Some(external::read(view, namespace, reference).await?),
-        None => None,
-    };
-    let control_plane = match &cluster.spec.control_plane_ref {
-        Some(reference) => Some(external::read(view, namespace, reference).await?),
-        None => None,
-    };
+    let infrastructure = external::read_optional(view, namespace, cluster.spec.infrastructure_ref.as_ref()).await?;
+    let control_plane = external::read_optional(view, namespace, cluster.spec.control_plane_ref.as_ref()).await?;
     let mut observed = Observed {
         object: pass.object.clone(),
         now: pass.now,
@@ -115,10 +105,10 @@ pub(super) async fn observe(remote: &Remote, started: Timestamp, pass: &Pass<'_>
 
 /// Whether there is an API server to connect to.
 fn initialized(observed: &Observed) -> bool {
-    let reported = observed.control_plane.as_ref().and_then(External::found);
+    let reported = observed.control_plane.as_ref().and_then(External::report);
     observed.cluster.status.initialization.control_plane_initialized == Some(true)
         || conditions::is_true(&observed.object, condition::CONTROL_PLANE_INITIALIZED)
-        || reported.is_some_and(|(object, contract)| contract::control_plane::initialized(object, contract))
+        || reported.is_some_and(|report| report.initialized)
 }
 
 /// The objects of a kind that carry the cluster's label.

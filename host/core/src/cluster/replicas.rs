@@ -1,105 +1,74 @@
 //! Replica counters of a Cluster.
 
-use std::collections::BTreeMap;
-
-use capwasm_api::contract::{self, control_plane::Counters};
-use capwasm_api::kinds::VersionCount;
+use capwasm_api::conditions;
+use capwasm_api::contract::{Contract, control_plane};
+use capwasm_api::kinds::{ReplicaCounts, VersionCount};
 use capwasm_api::names::condition;
-use capwasm_api::{conditions, json};
-use serde_json::{Value, json};
+use capwasm_object::owners;
+use serde_json::Value;
 
 use super::decide::Decision;
-use crate::ownership;
+use super::observe::Observed;
 
 /// Sets `status.controlPlane` and `status.workers`.
 pub(super) fn set(decision: &mut Decision<'_>) {
-    let control_plane = control_plane(decision);
-    let workers = workers(decision);
-    decision.draft.set(&["status", "controlPlane"], control_plane);
-    decision.draft.set(&["status", "workers"], workers);
+    let (control_plane, workers) = (control_plane(decision.observed), workers(decision.observed));
+    let status = &mut decision.draft.status;
+    (status.control_plane, status.workers) = (control_plane, Some(workers));
+    for counts in status.control_plane.iter_mut().chain(&mut status.workers) {
+        counts.versions.retain(|entry| entry.replicas > 0);
+    }
 }
 
-fn control_plane(decision: &Decision<'_>) -> Value {
-    let observed = decision.observed;
+fn control_plane(observed: &Observed) -> Option<ReplicaCounts> {
     match &observed.control_plane {
         None => {
-            let machines: Vec<&Value> = observed.control_plane_machines().collect();
-            if machines.is_empty() { Value::Null } else { to_value(total(machines.into_iter().map(of_machine)), &[]) }
+            let mut machines = observed.control_plane_machines().peekable();
+            machines.peek()?;
+            Some(total(machines.map(of_machine)))
         }
-        Some(external) => external.found().map_or(Value::Null, |(object, contract)| {
-            to_value(contract::control_plane::counters(object, contract), &contract::control_plane::versions(object))
-        }),
+        Some(external) => external.report().map(|report| report.counts.clone()),
     }
 }
 
-fn workers(decision: &Decision<'_>) -> Value {
-    let observed = decision.observed;
-    let grouped = |object: &&Value| ownership::controller_uid(object).is_none();
-    let sets: Vec<&Value> = observed.sets.iter().map(AsRef::as_ref).filter(grouped).collect();
-    let single: Vec<&Value> = observed.worker_machines().filter(grouped).collect();
+fn workers(observed: &Observed) -> ReplicaCounts {
+    let grouped = |object: &&Value| owners::controller_uid(object).is_none();
+    let sets = observed.sets.iter().map(AsRef::as_ref).filter(grouped);
     let groups = observed.pools.iter().chain(&observed.deployments).map(AsRef::as_ref).chain(sets);
-    let groups: Vec<&Value> = groups.collect();
-    let counters = total(groups.iter().map(|group| of_group(group)).chain(single.into_iter().map(of_machine)));
-    let mut versions: BTreeMap<String, i32> = BTreeMap::new();
-    for entry in groups.into_iter().flat_map(contract::control_plane::versions) {
-        let count = versions.entry(entry.version).or_default();
-        *count = count.saturating_add(entry.replicas);
-    }
-    let versions: Vec<VersionCount> =
-        versions.into_iter().map(|(version, replicas)| VersionCount { version, replicas }).collect();
-    to_value(counters, &versions)
+    let groups = groups.map(|group| control_plane::counts(group, Contract::V1Beta2));
+    total(groups.chain(observed.worker_machines().filter(grouped).map(of_machine)))
 }
 
-fn of_group(object: &Value) -> Counters {
-    contract::control_plane::counters(object, contract::Contract::V1Beta2)
-}
-
-fn of_machine(machine: &Value) -> Counters {
+fn of_machine(machine: &Value) -> ReplicaCounts {
     let one = |name| Some(i64::from(conditions::is_true(machine, name)));
-    Counters {
-        desired: Some(1),
+    ReplicaCounts {
+        desired_replicas: Some(1),
         replicas: Some(1),
-        ready: one(condition::READY),
-        available: one(condition::AVAILABLE),
-        up_to_date: one(condition::UP_TO_DATE),
+        up_to_date_replicas: one(condition::UP_TO_DATE),
+        ready_replicas: one(condition::READY),
+        available_replicas: one(condition::AVAILABLE),
+        versions: Vec::new(),
     }
 }
 
 /// Sums; a counter that somebody does not report yet counts nothing.
-fn total(all: impl Iterator<Item = Counters>) -> Counters {
-    let add = |a: Option<i64>, b: Option<i64>| Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0)));
-    all.fold(
-        Counters { desired: Some(0), replicas: Some(0), ready: Some(0), available: Some(0), up_to_date: Some(0) },
-        |a, b| Counters {
-            desired: add(a.desired, b.desired),
-            replicas: add(a.replicas, b.replicas),
-            ready: add(a.ready, b.ready),
-            available: add(a.available, b.available),
-            up_to_date: add(a.up_to_date, b.up_to_date),
-        },
-    )
-}
-
-fn to_value(counters: Counters, versions: &[VersionCount]) -> Value {
-    let mut value = json!({});
-    for (name, count) in [
-        ("desiredReplicas", counters.desired),
-        ("replicas", counters.replicas),
-        ("upToDateReplicas", counters.up_to_date),
-        ("readyReplicas", counters.ready),
-        ("availableReplicas", counters.available),
-    ] {
-        if let Some(count) = count {
-            json::set(&mut value, &[name], count);
+fn total(all: impl Iterator<Item = ReplicaCounts>) -> ReplicaCounts {
+    let (mut sums, mut versions) = ([0_i64; 5], Vec::new());
+    for one in all {
+        let counters =
+            [one.desired_replicas, one.replicas, one.up_to_date_replicas, one.ready_replicas, one.available_replicas];
+        for (sum, count) in sums.iter_mut().zip(counters) {
+            *sum = sum.saturating_add(count.unwrap_or(0));
         }
+        versions.extend(one.versions.into_iter().map(|entry| (entry.version, entry.replicas)));
     }
-    let versions: Vec<Value> = versions
-        .iter()
-        .filter(|entry| entry.replicas > 0)
-        .map(|entry| json!({"version": entry.version, "replicas": entry.replicas}))
-        .collect();
-    if !versions.is_empty() {
-        json::set(&mut value, &["versions"], versions);
+    let [desired, replicas, up_to_date, ready, available] = sums.map(Some);
+    ReplicaCounts {
+        desired_replicas: desired,
+        replicas,
+        up_to_date_replicas: up_to_date,
+        ready_replicas: ready,
+        available_replicas: available,
+        versions: VersionCount::total(versions),
     }
-    value
 }

@@ -10,7 +10,7 @@ use super::decide::Decision;
 /// From the draft's `Ready`. While it is not ready for long enough, a timer is set: nothing else would bring the next pass.
 pub(super) fn decide(decision: &mut Decision<'_>) -> Condition {
     let name = condition::AVAILABLE;
-    let ready = get(&decision.draft.desired, condition::READY);
+    let ready = get(&decision.draft.object, condition::READY);
     let Some(ready) = ready.filter(|ready| ready.status == Status::True) else {
         return Condition::new(name, false, reason::NOT_READY);
     };

@@ -1,25 +1,25 @@
 //! Conditions of a Machine.
 
-use capwasm_api::conditions::{Condition, Part, Status, mirror, summary};
+use capwasm_api::conditions::{Condition, Part, Status, summary};
 use capwasm_api::kinds::{self as typed, MachineDeployment, MachineSet};
 use capwasm_api::names::{condition, labels, reason};
-use capwasm_api::{contract, json};
+use capwasm_object::json;
 use serde_json::Value;
 
 use super::decide::Decision;
 use super::observe::Observed;
-use super::{available, deletion, node_conditions};
-use crate::external::External;
-use crate::{reasons, template};
+use super::{available, node_conditions};
+use crate::decision::Course;
+use crate::{reasons, up_to_date};
 
-/// Sets them all. `stage` is how far a deletion is.
-pub(super) fn set(decision: &mut Decision<'_>, stage: Option<deletion::Stage>) {
+/// Sets them all.
+pub(super) fn set(decision: &mut Decision<'_>, course: &Course<()>) {
     let observed = decision.observed;
     let mut found = vec![
-        deletion::condition(stage),
+        course.deleting(),
         Condition::new(condition::UPDATING, false, reason::NOT_UPDATING),
-        bootstrap(observed),
-        infrastructure(observed),
+        bootstrap(decision),
+        infrastructure(decision),
     ];
     found.extend(node_conditions::all(decision));
     found.extend(up_to_date(observed));
@@ -32,54 +32,20 @@ pub(super) fn set(decision: &mut Decision<'_>, stage: Option<deletion::Stage>) {
     decision.draft.condition(&available);
 }
 
-fn bootstrap(observed: &Observed) -> Condition {
-    let name = condition::BOOTSTRAP_CONFIG_READY;
-    let Some(external) = &observed.bootstrap else {
+fn bootstrap(decision: &Decision<'_>) -> Condition {
+    let (name, machine) = (condition::BOOTSTRAP_CONFIG_READY, &decision.observed.machine);
+    let Some(external) = &decision.observed.bootstrap else {
         return Condition::new(name, true, reason::DATA_SECRET_PROVIDED);
     };
-    match external.found() {
-        Some((object, contract)) => mirror(object, condition::READY, name, || {
-            let created = contract::bootstrap::data_secret_created(object, contract);
-            let path = contract::bootstrap::data_secret_created_path(contract);
-            reported(name, created, json::kind(object), path)
-        }),
-        None => absent(
-            observed,
-            external,
-            name,
-            observed.machine.status.initialization.bootstrap_data_secret_created == Some(true),
-        ),
-    }
+    let before = machine.status.initialization.bootstrap_data_secret_created == Some(true);
+    external.ready(name, before || decision.is_deleting(), |report| report.created)
 }
 
-fn infrastructure(observed: &Observed) -> Condition {
-    let name = condition::INFRASTRUCTURE_READY;
-    match observed.infrastructure.found() {
-        Some((object, contract)) => mirror(object, condition::READY, name, || {
-            let provisioned = contract::infrastructure::provisioned(object, contract);
-            reported(name, provisioned, json::kind(object), contract::infrastructure::provisioned_path(contract))
-        }),
-        None => {
-            let before = observed.machine.status.initialization.infrastructure_provisioned == Some(true);
-            absent(observed, &observed.infrastructure, name, before)
-        }
-    }
-}
-
-/// What stands in for a `Ready` condition that a provider does not report.
-fn reported(name: &str, ready: bool, kind: &str, path: &str) -> Condition {
-    Condition::new(name, ready, if ready { reason::READY } else { reason::NOT_READY })
-        .message(format!("{kind} {path} is {ready}"))
-}
-
-fn absent(observed: &Observed, external: &External, name: &str, before: bool) -> Condition {
-    match external.unusable_kind() {
-        Some(message) => Condition::new(name, Status::Unknown, reason::INTERNAL_ERROR).message(message),
-        _ if observed.is_deleting() || before => {
-            Condition::new(name, false, reason::DELETED).message("The referenced object has been deleted")
-        }
-        _ => Condition::new(name, false, reason::DOES_NOT_EXIST).message("The referenced object does not exist"),
-    }
+fn infrastructure(decision: &Decision<'_>) -> Condition {
+    let Observed { infrastructure, machine, .. } = decision.observed;
+    let before = machine.status.initialization.infrastructure_provisioned == Some(true);
+    let was_there = before || decision.is_deleting();
+    infrastructure.ready(condition::INFRASTRUCTURE_READY, was_there, |report| report.provisioned)
 }
 
 /// Only for Machines of a MachineDeployment or a MachinePool: control planes say it of their own Machines, and nobody of others.
@@ -92,7 +58,7 @@ fn up_to_date(observed: &Observed) -> Option<Condition> {
     }
     let set: MachineSet = typed::view(observed.set.as_deref()?).ok()?;
     let deployment: MachineDeployment = typed::view(observed.deployment.as_deref()?).ok()?;
-    let mut differences = template::differences(&set.spec.template.spec, &deployment.spec.template.spec);
+    let mut differences = up_to_date::differences(&set.spec.template.spec, &deployment.spec.template.spec);
     let after = deployment.spec.rollout.after.as_deref().and_then(|after| after.parse::<jiff::Timestamp>().ok());
     let created = observed
         .machine
@@ -141,5 +107,5 @@ fn ready(decision: &Decision<'_>) -> Condition {
             _ => Part::positive(&gate.condition_type),
         });
     }
-    summary(&decision.draft.desired, condition::READY, &parts, reasons::READY)
+    summary(&decision.draft.object, condition::READY, &parts, reasons::READY)
 }

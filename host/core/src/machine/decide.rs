@@ -1,93 +1,65 @@
 //! The decision about a Machine.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use capwasm_api::conditions::{self as metav1, Status};
+use capwasm_api::conditions as metav1;
+use capwasm_api::kinds::{MachineSpec, MachineStatus, NodeRef, lay_over};
 use capwasm_api::names::{annotations, condition, finalizers, labels};
-use capwasm_api::{contract, json};
-use capwasm_reconcile::{Operation, Plan, Verdict};
-use serde_json::{Map, Value};
+use capwasm_object::{json, meta, owners};
+use capwasm_reconcile::{Operation, Plan};
+use serde_json::{Value, json};
 
 use super::observe::{NodeSight, Observed};
 use super::{conditions, deletion, node};
-use crate::draft::Draft;
+use crate::decision::{self, Course, Found, Needs, Subject, Wait};
 use crate::external::External;
-use crate::{gate, ownership};
 
-/// What is collected on the way to a plan.
-pub(super) struct Decision<'a> {
-    pub(super) observed: &'a Observed,
-    pub(super) draft: Draft,
-    pub(super) plan: Plan,
-    /// The first thing that is wrong; later phases still run.
-    pub(super) failure: Option<(&'static str, String)>,
-}
-
-impl Decision<'_> {
-    pub(super) fn fail(&mut self, reason: &'static str, message: impl Into<String>) {
-        self.failure.get_or_insert((reason, message.into()));
-    }
-
-    /// Run again after this time, or earlier if something else wants that.
-    pub(super) fn wake_after(&mut self, time: Duration) {
-        self.plan.wake_after = Some(self.plan.wake_after.map_or(time, |earlier| earlier.min(time)));
-    }
-}
+pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
 /// What should be, given what was observed.
 pub(super) fn decide(observed: &Observed) -> Plan {
-    let mut decision =
-        Decision { observed, draft: Draft::new(&observed.object, observed.now), plan: Plan::nothing(), failure: None };
-    let Some(cluster) = observed.cluster.as_deref() else {
-        // The read of the Cluster wakes the Machine when it appears.
-        let message = format!("Cluster {} does not exist", observed.machine.spec.cluster_name);
-        let verdict = Verdict::Failed { reason: "NoCluster".to_owned(), message, retry_after: None, backoff: false };
-        return Plan { verdict, ..Plan::nothing() };
-    };
-    let paused = gate::paused(&observed.object, Some(cluster));
-    decision.draft.condition(&paused);
-    if paused.status == Status::True {
-        return Plan { desired: Some(decision.draft.finish(false)), ..Plan::nothing() };
+    decision::decide(observed)
+}
+
+impl Subject for Observed {
+    type Spec = MachineSpec;
+    type Status = MachineStatus;
+    type Kept = ();
+
+    const FINALIZER: Option<&'static str> = Some(finalizers::MACHINE);
+    const NEEDS: Needs = Needs::Always;
+    /// Copied from elsewhere for people to read.
+    const SUMS: &'static [&'static str] = &["addresses", "certificatesExpiryDate"];
+
+    fn found(&self) -> Found<'_, MachineSpec, MachineStatus> {
+        Found { object: &self.object, typed: &self.machine, cluster: self.cluster.as_deref(), now: self.now }
     }
-    decision.draft.finalizer(finalizers::MACHINE);
-    own(&mut decision, cluster);
-    bootstrap(&mut decision);
-    infrastructure(&mut decision);
-    node(&mut decision);
-    certificates(&mut decision);
-    let stage = if observed.is_deleting() {
-        match deletion::decide(&mut decision) {
-            // The last pass writes no status that nobody could read.
-            deletion::Stage::Done => {
-                let release = if decision.draft.has_finalizer(finalizers::MACHINE) {
-                    vec![finalizers::MACHINE.to_owned()]
-                } else {
-                    Vec::new()
-                };
-                return Plan { release, ..decision.plan };
-            }
-            waiting => Some(waiting),
+
+    fn keep(decision: &mut Decision<'_>, cluster: &Value) {
+        own(decision, cluster);
+        follow(decision);
+    }
+
+    fn delete(decision: &mut Decision<'_>) -> Option<Wait> {
+        if let Some(cluster) = decision.observed.cluster.as_deref() {
+            own(decision, cluster);
         }
-    } else {
-        None
-    };
-    let waiting = stage.is_some();
-    phase(&mut decision);
-    conditions::set(&mut decision, stage);
-    let Decision { draft, mut plan, failure, .. } = decision;
-    plan.verdict = match failure {
-        Some((reason, message)) => {
-            Verdict::Failed { reason: reason.to_owned(), message, retry_after: None, backoff: false }
-        }
-        None if waiting => Verdict::Waiting,
-        None => Verdict::Done,
-    };
-    let reconciled = matches!(plan.verdict, Verdict::Done | Verdict::Waiting);
-    let before = with_implied(observed, &draft.desired);
-    plan.status_may_wait = metav1::is_informational(&before, &draft.desired, &COPIED) || gates_are_due(observed);
-    plan.desired = Some(draft.finish(reconciled));
-    plan
+        follow(decision);
+        deletion::decide(decision)
+    }
+
+    fn report(decision: &mut Decision<'_>, course: Course<()>) {
+        phase(decision);
+        conditions::set(decision, &course);
+    }
+
+    fn before(decision: &Decision<'_>) -> Option<Value> {
+        with_implied(decision)
+    }
+
+    fn may_wait(&self, is_informational: bool) -> bool {
+        is_informational || gates_are_due(self)
+    }
 }
 
 /// Whether the Node was only just found and a readiness gate was never reported: whoever reports it sees the Node as well, and
@@ -99,27 +71,32 @@ fn gates_are_due(observed: &Observed) -> bool {
         && machine.spec.readiness_gates.iter().any(|gate| metav1::get(object, &gate.condition_type).is_none())
 }
 
-/// What of a Machine's status is copied from elsewhere for people to read.
-const COPIED: [&str; 2] = ["addresses", "certificatesExpiryDate"];
-
-/// The observed Machine, with what its new spec says already: that there are bootstrap data, and infrastructure. The spec is
-/// written at once, and the status that follows from it may wait.
-fn with_implied(observed: &Observed, desired: &Value) -> Value {
-    let mut object = (*observed.object).clone();
-    for (spec, flag, condition) in [
-        ("/spec/bootstrap/dataSecretName", "bootstrapDataSecretCreated", condition::BOOTSTRAP_CONFIG_READY),
-        ("/spec/providerID", "infrastructureProvisioned", condition::INFRASTRUCTURE_READY),
-    ] {
-        let latched = json::flag(desired, &format!("/status/initialization/{flag}")) == Some(true);
-        if !latched || json::text(desired, spec).is_none() {
-            continue;
-        }
-        json::set(&mut object, &["status", "initialization", flag], true);
-        if let Some(holds) = metav1::get(desired, condition).filter(|one| one.status == Status::True) {
-            metav1::set(&mut object, &holds, observed.now);
-        }
+/// The observed Machine's status, with what its new spec says already: that there are bootstrap data, and infrastructure. The spec
+/// is written at once, and the status that follows from it may wait. `None` when that adds nothing.
+fn with_implied(decision: &Decision<'_>) -> Option<Value> {
+    let Decision { observed, draft, .. } = decision;
+    let (before, after) = (&observed.machine.status, &draft.status.initialization);
+    let mut implied = before.clone();
+    let mut conditions = Vec::new();
+    if after.bootstrap_data_secret_created == Some(true) && draft.spec.bootstrap.data_secret_name.is_some() {
+        implied.initialization.bootstrap_data_secret_created = Some(true);
+        conditions.push(condition::BOOTSTRAP_CONFIG_READY);
     }
-    object
+    if after.infrastructure_provisioned == Some(true) && draft.spec.provider_id.is_some() {
+        implied.initialization.infrastructure_provisioned = Some(true);
+        conditions.push(condition::INFRASTRUCTURE_READY);
+    }
+    let is_news = |name: &str| metav1::is_true(&draft.object, name) && !metav1::is_true(&observed.object, name);
+    conditions.retain(|name| is_news(name));
+    if implied == *before && conditions.is_empty() {
+        return None;
+    }
+    let mut object = json!({"status": observed.object.get("status")});
+    lay_over(json::map(&mut object, &[]).entry("status").or_insert(Value::Null), before, &implied);
+    for holds in conditions.into_iter().filter_map(|name| metav1::get(&draft.object, name)) {
+        metav1::set(&mut object, &holds, observed.now);
+    }
+    Some(object)
 }
 
 /// A Machine that nothing made belongs to its Cluster.
@@ -129,107 +106,76 @@ fn own(decision: &mut Decision<'_>, cluster: &Value) {
         .iter()
         .any(|key| metadata.labels.contains_key(*key));
     if metadata.controller().is_none() && !made {
-        ownership::own(&mut decision.draft.desired, &ownership::reference(cluster, false));
+        owners::add(&mut decision.draft.object, &owners::reference_to(cluster, false));
     }
+}
+
+/// Takes over what provider objects and the Node report.
+fn follow(decision: &mut Decision<'_>) {
+    bootstrap(decision);
+    infrastructure(decision);
+    node(decision);
+    certificates(decision);
 }
 
 /// Makes the Machine the controller of what was created for it, in place of the set or control plane that created it.
 fn adopt(decision: &mut Decision<'_>, key: &str, object: &Value) {
-    if json::is_deleting(object) || decision.observed.is_deleting() {
+    if decision.is_deleting() {
         return;
     }
-    let machine = &decision.observed.object;
-    let creators: Vec<&str> =
-        decision.observed.machine.metadata.owner_references.iter().map(|owner| owner.uid.as_str()).collect();
-    let cluster = &decision.observed.machine.spec.cluster_name;
-    match ownership::adopt(object, &ownership::reference(machine, true), cluster, &creators) {
-        Ok(Some(action)) => decision.plan.operations.push(Operation::management(key, action)),
-        Ok(None) => {}
-        Err(foreign) => decision.fail("ForeignOwner", foreign.to_string()),
-    }
+    let Observed { object: own, machine, .. } = decision.observed;
+    let creators: Vec<&str> = machine.metadata.owner_references.iter().map(|owner| owner.uid.as_str()).collect();
+    decision.adopt(key, object, &owners::reference_to(own, true), &creators);
 }
 
 fn bootstrap(decision: &mut Decision<'_>) {
-    let observed = decision.observed;
-    let created = ["status", "initialization", "bootstrapDataSecretCreated"];
-    let Some(external) = &observed.bootstrap else {
-        if observed.machine.spec.bootstrap.data_secret_name.is_some() {
-            decision.draft.set(&created, true);
+    let Observed { bootstrap, machine, .. } = decision.observed;
+    let data = match bootstrap {
+        None => machine.spec.bootstrap.data_secret_name.clone(),
+        Some(external) => {
+            if let Some((object, _)) = external.found() {
+                adopt(decision, "own bootstrap config", object);
+            }
+            decision.bootstrap_data(external)
         }
-        return;
     };
-    let Some((object, contract)) = external.found() else {
-        if let Some(message) = external.unusable_kind() {
-            decision.fail("Unserved", message);
-        }
-        return;
-    };
-    adopt(decision, "own bootstrap config", object);
-    if !contract::bootstrap::data_secret_created(object, contract) {
-        return;
-    }
-    match contract::bootstrap::data_secret_name(object) {
-        Some(name) => {
-            decision.draft.set(&["spec", "bootstrap", "dataSecretName"], name);
-            decision.draft.set(&created, true);
-        }
-        None => {
-            let path = contract::bootstrap::data_secret_created_path(contract);
-            decision.fail(
-                "NoDataSecretName",
-                format!("{} {path} is true, but status.dataSecretName is empty", json::kind(object)),
-            );
-        }
+    if let Some(name) = data {
+        decision.draft.spec.bootstrap.data_secret_name = Some(name);
+        decision.draft.status.initialization.bootstrap_data_secret_created = Some(true);
     }
 }
 
 fn infrastructure(decision: &mut Decision<'_>) {
-    let observed = decision.observed;
-    let Some((object, contract)) = observed.infrastructure.found() else {
-        let before = observed.machine.status.initialization.infrastructure_provisioned == Some(true);
-        match observed.infrastructure.unusable_kind() {
-            _ if observed.is_deleting() => {}
-            Some(message) => decision.fail("Unserved", message),
-            _ if before => decision.fail("Lost", "the infrastructure object is gone though it was provisioned"),
-            _ => {}
-        }
-        return;
+    let Observed { infrastructure, machine, .. } = decision.observed;
+    let Some((object, report)) = infrastructure.found() else {
+        let before = machine.status.initialization.infrastructure_provisioned == Some(true);
+        return decision.miss(infrastructure, before, "the infrastructure object is gone though it was provisioned");
     };
     adopt(decision, "own infrastructure", object);
     // A provider that is done but has not said who the machine is wakes this Machine when it does.
-    let Some(provider_id) = contract::infrastructure::provider_id(object)
-        .filter(|_| contract::infrastructure::provisioned(object, contract))
-    else {
-        return;
-    };
-    decision.draft.set(&["spec", "providerID"], provider_id);
-    let addresses: Vec<Value> = contract::infrastructure::addresses(object)
-        .iter()
-        .filter_map(|address| serde_json::to_value(address).ok())
-        .collect();
-    decision.draft.set(&["status", "addresses"], if addresses.is_empty() { Value::Null } else { addresses.into() });
-    if let Some(domain) = contract::infrastructure::failure_domain(object) {
-        decision.draft.set(&["status", "failureDomain"], domain);
-        if observed.machine.spec.failure_domain.is_none() && json::text(object, "/spec/failureDomain").is_some() {
-            decision.draft.set(&["spec", "failureDomain"], domain);
+    let Some(provider_id) = report.provider_id.as_ref().filter(|_| report.provisioned) else { return };
+    let (spec, status) = (&mut decision.draft.spec, &mut decision.draft.status);
+    spec.provider_id = Some(provider_id.clone());
+    status.addresses.clone_from(&report.addresses);
+    if let Some(domain) = &report.failure_domain {
+        status.failure_domain = Some(domain.clone());
+        if machine.spec.failure_domain.is_none() && report.failure_domain_in_spec {
+            spec.failure_domain = Some(domain.clone());
         }
     }
-    decision.draft.set(&["status", "initialization", "infrastructureProvisioned"], true);
+    status.initialization.infrastructure_provisioned = Some(true);
 }
 
 fn node(decision: &mut Decision<'_>) {
     let observed = decision.observed;
     let NodeSight::Found(found) = &observed.node else { return };
-    decision
-        .draft
-        .set(&["status", "nodeRef"], Value::Object(Map::from_iter([("name".to_owned(), json::name(found).into())])));
-    decision.draft.set(&["status", "nodeInfo"], node::info(found));
-    if observed.is_deleting() {
+    decision.draft.status.node_ref = Some(NodeRef { name: meta::name(found).to_owned() });
+    decision.draft.status.node_info = node::info(found);
+    if decision.is_deleting() {
         return;
     }
-    let infrastructure = observed.infrastructure.found();
     let traits = node::Traits {
-        interruptible: infrastructure.is_some_and(|(object, _)| contract::infrastructure::interruptible(object)),
+        interruptible: observed.infrastructure.report().is_some_and(|report| report.interruptible),
         outdated: is_outdated(observed),
     };
     if let Some(action) = node::synchronise(found, &observed.machine, traits) {
@@ -240,7 +186,7 @@ fn node(decision: &mut Decision<'_>) {
 /// Whether a newer revision of the MachineDeployment was seen than that of the Machine's set.
 fn is_outdated(observed: &Observed) -> bool {
     let revision = |object: &Option<Arc<Value>>| -> Option<u64> {
-        json::annotation(object.as_deref()?, annotations::REVISION)?.parse().ok()
+        meta::annotation(object.as_deref()?, annotations::REVISION)?.parse().ok()
     };
     revision(&observed.set).zip(revision(&observed.deployment)).is_some_and(|(own, highest)| own < highest)
 }
@@ -248,29 +194,29 @@ fn is_outdated(observed: &Observed) -> bool {
 fn certificates(decision: &mut Decision<'_>) {
     let config = decision.observed.bootstrap.as_ref().and_then(External::found).map(|(object, _)| object);
     let expiry = config
-        .and_then(|config| json::annotation(config, annotations::CERTIFICATES_EXPIRY))
-        .or_else(|| json::annotation(&decision.observed.object, annotations::CERTIFICATES_EXPIRY))
+        .and_then(|config| meta::annotation(config, annotations::CERTIFICATES_EXPIRY))
+        .or_else(|| meta::annotation(&decision.observed.object, annotations::CERTIFICATES_EXPIRY))
         .filter(|expiry| expiry.parse::<jiff::Timestamp>().is_ok());
     if let Some(expiry) = expiry {
-        decision.draft.set(&["status", "certificatesExpiryDate"], expiry);
+        decision.draft.status.certificates_expiry_date = Some(expiry.to_owned());
     }
 }
 
 fn phase(decision: &mut Decision<'_>) {
-    let desired = &decision.draft.desired;
-    let flag = |name: &str| json::flag(desired, &format!("/status/initialization/{name}")) == Some(true);
-    let phase = if decision.observed.is_deleting() {
+    let deleting = decision.is_deleting();
+    let status = &mut decision.draft.status;
+    let phase = if deleting {
         "Deleting"
-    } else if flag("infrastructureProvisioned") {
-        if json::text(desired, "/status/nodeRef/name").is_some() { "Running" } else { "Provisioned" }
-    } else if flag("bootstrapDataSecretCreated") {
+    } else if status.initialization.infrastructure_provisioned == Some(true) {
+        if status.node_ref.is_some() { "Running" } else { "Provisioned" }
+    } else if status.initialization.bootstrap_data_secret_created == Some(true) {
         "Provisioning"
     } else {
         "Pending"
     };
-    if decision.observed.machine.status.phase != phase {
-        decision.draft.set(&["status", "phase"], phase);
-        decision.draft.set(&["status", "lastUpdated"], metav1::timestamp(decision.observed.now));
+    if status.phase != phase {
+        status.phase = phase.to_owned();
+        status.last_updated = Some(metav1::timestamp(decision.observed.now));
     }
 }
 

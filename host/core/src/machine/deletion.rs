@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use capwasm_api::conditions as metav1;
-use capwasm_api::json;
-use capwasm_api::names::{annotations, condition, reason};
+use capwasm_api::kinds::MachineDeletionStatus;
+use capwasm_api::names::{annotations, reason};
+use capwasm_object::{json, meta};
 use capwasm_reconcile::{Action, Operation, Target};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,70 +13,46 @@ use serde_json::{Value, json};
 use super::decide::Decision;
 use super::drain;
 use super::observe::{Departure, NodeSight, Observed};
+use crate::decision::Wait;
 use crate::external::External;
-use crate::ownership;
 
 /// How often Pods are looked at while a Node is drained; they are not watched.
 const DRAIN_INTERVAL: Duration = Duration::from_secs(5);
 /// Key of the operation whose result says whether the Node could be deleted.
 const DELETE_NODE: &str = "delete node";
 
-/// How far the deletion is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// Waits: a reason of the `Deleting` condition and its message.
-    Waiting(&'static str, String),
-    /// What is left is in the plan; nothing waits.
-    Done,
-}
-
 /// Deletes what is due now. What is there decides what is next, so every pass may be the first.
-pub(super) fn decide(decision: &mut Decision<'_>) -> Stage {
+pub(super) fn decide(decision: &mut Decision<'_>) -> Option<Wait> {
     let observed = decision.observed;
     let departure = observed.departure.clone().unwrap_or_default();
     let node_goes = node_goes(observed, &departure);
     if node_goes {
         let hooks = hooks(observed, annotations::PRE_DRAIN_HOOK_PREFIX);
         if !hooks.is_empty() {
-            decision.draft.set_once(&["status", "deletion", "waitForPreDrainHookStartTime"], observed.now);
-            return Stage::Waiting(reason::WAITING_FOR_PRE_DRAIN_HOOK, format!("Waiting for {}", hooks.join(", ")));
+            begin(decision, |deletion| &mut deletion.wait_for_pre_drain_hook_start_time);
+            return Some(Wait::new(reason::WAITING_FOR_PRE_DRAIN_HOOK, format!("Waiting for {}", hooks.join(", "))));
         }
-        if let Some(stage) = drain(decision, &departure).or_else(|| volumes(decision)) {
-            return stage;
+        if let Some(wait) = drain(decision, &departure).or_else(|| volumes(decision)) {
+            return Some(wait);
         }
     }
     let hooks = hooks(observed, annotations::PRE_TERMINATE_HOOK_PREFIX);
     if !hooks.is_empty() {
-        decision.draft.set_once(&["status", "deletion", "waitForPreTerminateHookStartTime"], observed.now);
-        return Stage::Waiting(reason::WAITING_FOR_PRE_TERMINATE_HOOK, format!("Waiting for {}", hooks.join(", ")));
+        begin(decision, |deletion| &mut deletion.wait_for_pre_terminate_hook_start_time);
+        return Some(Wait::new(reason::WAITING_FOR_PRE_TERMINATE_HOOK, format!("Waiting for {}", hooks.join(", "))));
     }
-    let own = observed.machine.metadata.uid.as_str();
-    for (external, waiting) in [
-        (Some(&observed.infrastructure), reason::WAITING_FOR_INFRASTRUCTURE_DELETION),
-        (observed.bootstrap.as_ref(), reason::WAITING_FOR_BOOTSTRAP_DELETION),
-    ] {
-        match external {
-            Some(External::Found { object, .. }) if ownership::is_of_another(object, "Machine", own) => {}
-            Some(External::Found { object, .. }) => {
-                if !json::is_deleting(object) {
-                    let uid = json::text(object, "/metadata/uid").map(str::to_owned);
-                    let key = format!("delete {} {}", json::kind(object), json::name(object));
-                    let action = Action::Delete { target: Target::of(object), uid, propagation: None };
-                    decision.plan.operations.push(Operation::management(key, action));
-                }
-                return Stage::Waiting(waiting, format!("{} {}", json::kind(object), json::name(object)));
-            }
-            // It may be there: what comes after it must not go before it.
-            Some(External::Unserved(message)) => return Stage::Waiting(waiting, message.clone()),
-            Some(External::Missing | External::NotInstalled(_)) | None => {}
-        }
+    if let Some(message) = decision.delete_external(&observed.infrastructure) {
+        return Some(Wait::new(reason::WAITING_FOR_INFRASTRUCTURE_DELETION, message));
     }
-    if node_goes { delete_node(decision) } else { Stage::Done }
+    if let Some(message) = observed.bootstrap.as_ref().and_then(|external| decision.delete_external(external)) {
+        return Some(Wait::new(reason::WAITING_FOR_BOOTSTRAP_DELETION, message));
+    }
+    if node_goes { delete_node(decision) } else { None }
 }
 
 /// Whether the Node is drained and deleted. Not when the whole cluster goes anyway, or when there is no API server to ask.
 fn node_goes(observed: &Observed, departure: &Departure) -> bool {
-    let cluster_deleting = observed.cluster.as_deref().is_some_and(json::is_deleting);
+    let cluster_deleting = observed.cluster.as_deref().is_some_and(meta::is_deleting);
     let has_node = observed.machine.status.node_ref.is_some() || matches!(observed.node, NodeSight::Found(_));
     let has_api = departure.externally_managed || departure.control_plane_machines > 0;
     !cluster_deleting && !departure.control_plane_deleting && has_node && has_api
@@ -84,7 +61,7 @@ fn node_goes(observed: &Observed, departure: &Departure) -> bool {
 /// Whether the infrastructure is gone or going. Where that cannot be said, it is not.
 fn infrastructure_goes(observed: &Observed) -> bool {
     match &observed.infrastructure {
-        External::Found { object, .. } => json::is_deleting(object),
+        External::Found { object, .. } => meta::is_deleting(object),
         External::Unserved(_) => false,
         External::Missing | External::NotInstalled(_) => true,
     }
@@ -106,23 +83,19 @@ pub(super) fn drains(observed: &Observed, departure: &Departure) -> bool {
 }
 
 /// `None` when the Node is drained or need not be.
-fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
+fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Wait> {
     let observed = decision.observed;
     if !drains(observed, departure) {
         return None;
     }
     let started = observed.machine.status.deletion.node_drain_start_time.as_deref();
     let limit = observed.machine.spec.deletion.node_drain_timeout_seconds;
-    let start = ["status", "deletion", "nodeDrainStartTime"];
     let node = match &observed.node {
         NodeSight::Found(node) => node,
         NodeSight::Disconnected(why) => {
-            decision.draft.set_once(&start, observed.now);
+            begin(decision, |deletion| &mut deletion.node_drain_start_time);
             limit_wakes(decision, started, limit);
-            return Some(Stage::Waiting(
-                reason::DRAINING_NODE,
-                format!("The workload cluster cannot be reached: {why}"),
-            ));
+            return Some(Wait::new(reason::DRAINING_NODE, format!("The workload cluster cannot be reached: {why}")));
         }
         _ => return None,
     };
@@ -130,8 +103,8 @@ fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
     let target = |kind: &str, object: &Value| Target {
         api_version: "v1".to_owned(),
         kind: kind.to_owned(),
-        namespace: json::namespace(object).to_owned(),
-        name: json::name(object).to_owned(),
+        namespace: meta::namespace(object).to_owned(),
+        name: meta::name(object).to_owned(),
     };
     if json::flag(node, "/spec/unschedulable") != Some(true) {
         // The Node is watched: what this changes brings the next pass, which sees every Pod that was scheduled before.
@@ -142,22 +115,22 @@ fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
             subresource: None,
         };
         decision.plan.operations.push(Operation::workload("cordon", &cluster, action));
-        decision.draft.set_once(&start, observed.now);
-        return Some(Stage::Waiting(reason::DRAINING_NODE, format!("Cordoning Node {}", json::name(node))));
+        begin(decision, |deletion| &mut deletion.node_drain_start_time);
+        return Some(Wait::new(reason::DRAINING_NODE, format!("Cordoning Node {}", meta::name(node))));
     }
     let unreachable = json::items(node, "/status/conditions")
         .iter()
         .any(|one| json::text(one, "/type") == Some("Ready") && json::text(one, "/status") == Some("Unknown"));
     let Some(pods) = &departure.pods else {
-        decision.draft.set_once(&start, observed.now);
+        begin(decision, |deletion| &mut deletion.node_drain_start_time);
         decision.wake_after(DRAIN_INTERVAL);
-        return Some(Stage::Waiting(reason::DRAINING_NODE, "The Pods of the Node could not be listed".to_owned()));
+        return Some(Wait::new(reason::DRAINING_NODE, "The Pods of the Node could not be listed".to_owned()));
     };
     let drain = drain::sort(pods.iter().map(AsRef::as_ref), unreachable, &departure.rules);
     if drain.is_done() {
         return None;
     }
-    let key = |pod: &Value| format!("evict {}/{}", json::namespace(pod), json::name(pod));
+    let key = |pod: &Value| format!("evict {}/{}", meta::namespace(pod), meta::name(pod));
     // The round goes on behind the one that was refused: every Pod has its turn, however many a disruption budget holds.
     let mut evict = drain.evict.clone();
     let refused = |pod: &&Value| observed.results.iter().any(|(name, result)| *name == key(pod) && result.is_err());
@@ -168,12 +141,12 @@ fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
         let action = Action::Evict { target: target("Pod", pod), grace_period: unreachable.then_some(1) };
         decision.plan.operations.push(Operation::workload(key(pod), &cluster, action));
     }
-    decision.draft.set_once(&start, observed.now);
+    begin(decision, |deletion| &mut deletion.node_drain_start_time);
     decision.wake_after(DRAIN_INTERVAL);
     limit_wakes(decision, started, limit);
     let line = |what: &str, pods: &[&Value]| {
         let names: Vec<String> =
-            pods.iter().take(5).map(|pod| format!("{}/{}", json::namespace(pod), json::name(pod))).collect();
+            pods.iter().take(5).map(|pod| format!("{}/{}", meta::namespace(pod), meta::name(pod))).collect();
         let more = if pods.len() > 5 { format!(", ... ({} more)", pods.len() - 5) } else { String::new() };
         (!pods.is_empty()).then(|| format!("* {what}: {}{more}", names.join(", ")))
     };
@@ -182,11 +155,11 @@ fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Stage> {
         line("Pods to wait for", &drain.wait),
         line("Pods of later rounds", &drain.later),
     ];
-    Some(Stage::Waiting(reason::DRAINING_NODE, lines.into_iter().flatten().collect::<Vec<_>>().join("\n")))
+    Some(Wait::new(reason::DRAINING_NODE, lines.into_iter().flatten().collect::<Vec<_>>().join("\n")))
 }
 
 /// `None` when no volume is attached or need be waited for. The Node is watched, so only the limit is a timer.
-fn volumes(decision: &mut Decision<'_>) -> Option<Stage> {
+fn volumes(decision: &mut Decision<'_>) -> Option<Wait> {
     let observed = decision.observed;
     let NodeSight::Found(node) = &observed.node else { return None };
     let excluded = observed.machine.metadata.annotations.contains_key(annotations::EXCLUDE_VOLUME_DETACH);
@@ -196,38 +169,38 @@ fn volumes(decision: &mut Decision<'_>) -> Option<Stage> {
     if attached.is_empty() || infrastructure_goes(observed) || excluded || expired(started, limit, observed.now) {
         return None;
     }
-    decision.draft.set_once(&["status", "deletion", "waitForNodeVolumeDetachStartTime"], observed.now);
+    begin(decision, |deletion| &mut deletion.wait_for_node_volume_detach_start_time);
     limit_wakes(decision, started, limit);
     let names: Vec<&str> = attached.iter().filter_map(|volume| json::text(volume, "/name")).take(5).collect();
-    Some(Stage::Waiting(reason::WAITING_FOR_VOLUME_DETACH, format!("* Volumes: {}", names.join(", "))))
+    Some(Wait::new(reason::WAITING_FOR_VOLUME_DETACH, format!("* Volumes: {}", names.join(", "))))
 }
 
 /// The Node goes with the last write but the finalizer's: when it cannot be deleted, the Machine stays and tries again, until
 /// the limit is passed.
-fn delete_node(decision: &mut Decision<'_>) -> Stage {
+fn delete_node(decision: &mut Decision<'_>) -> Option<Wait> {
     let observed = decision.observed;
     let limit = observed.machine.spec.deletion.node_deletion_timeout_seconds;
     let passed = expired(observed.machine.metadata.deletion_timestamp.as_deref(), limit, observed.now);
     let failed = observed.results.iter().any(|(name, result)| name == DELETE_NODE && result.is_err());
     match &observed.node {
-        NodeSight::Found(_) if failed && passed => Stage::Done,
+        NodeSight::Found(_) if failed && passed => None,
         NodeSight::Found(node) => {
             let target = Target {
                 api_version: "v1".to_owned(),
                 kind: "Node".to_owned(),
                 namespace: String::new(),
-                name: json::name(node).to_owned(),
+                name: meta::name(node).to_owned(),
             };
             let action =
                 Action::Delete { target, uid: json::text(node, "/metadata/uid").map(str::to_owned), propagation: None };
             decision.plan.operations.push(Operation::workload(DELETE_NODE, &observed.cluster_id(), action));
-            Stage::Done
+            None
         }
         NodeSight::Disconnected(why) if !passed => {
             limit_wakes(decision, observed.machine.metadata.deletion_timestamp.as_deref(), limit);
-            Stage::Waiting(reason::DELETING_NODE, format!("The workload cluster cannot be reached: {why}"))
+            Some(Wait::new(reason::DELETING_NODE, format!("The workload cluster cannot be reached: {why}")))
         }
-        _ => Stage::Done,
+        _ => None,
     }
 }
 
@@ -250,15 +223,9 @@ fn limit_wakes(decision: &mut Decision<'_>, since: Option<&str>, limit: Option<i
     }
 }
 
-/// The `Deleting` condition.
-pub(super) fn condition(stage: Option<Stage>) -> metav1::Condition {
-    match stage {
-        None => metav1::Condition::new(condition::DELETING, false, reason::NOT_DELETING),
-        Some(Stage::Waiting(reason, message)) => {
-            metav1::Condition::new(condition::DELETING, true, reason).message(message)
-        }
-        Some(Stage::Done) => metav1::Condition::new(condition::DELETING, true, reason::DELETION_COMPLETED),
-    }
+/// Records that a step of the deletion has begun, unless it was recorded before.
+fn begin(decision: &mut Decision<'_>, step: impl FnOnce(&mut MachineDeletionStatus) -> &mut Option<String>) {
+    step(&mut decision.draft.status.deletion).get_or_insert_with(|| metav1::timestamp(decision.observed.now));
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! the [rules](super::drain_rules) say it. Rounds go by order: nothing of a later one is touched while something of an earlier one
 //! is there.
 
-use capwasm_api::json;
+use capwasm_object::{json, meta};
 use serde_json::Value;
 
 use super::drain_rules::{Behavior, Rules};
@@ -57,10 +57,10 @@ fn way(pod: &Value, unreachable: bool, rules: &Rules) -> Option<(Way, i64)> {
     let daemon = json::items(pod, "/metadata/ownerReferences")
         .iter()
         .any(|owner| json::text(owner, "/kind") == Some("DaemonSet"));
-    if daemon || json::annotation(pod, "kubernetes.io/config.mirror").is_some() {
+    if daemon || meta::annotation(pod, "kubernetes.io/config.mirror").is_some() {
         return None;
     }
-    let behavior = match json::label(pod, DRAIN_LABEL) {
+    let behavior = match meta::label(pod, DRAIN_LABEL) {
         Some("skip") => Behavior::Skip,
         Some("wait-completed") => Behavior::WaitCompleted(0),
         _ => rules.behavior(pod),
@@ -68,7 +68,7 @@ fn way(pod: &Value, unreachable: bool, rules: &Rules) -> Option<(Way, i64)> {
     match behavior {
         Behavior::Skip => None,
         Behavior::WaitCompleted(order) => (!completed).then_some((Way::Wait, order)),
-        Behavior::Drain(order) if json::is_deleting(pod) => (!unreachable).then_some((Way::Wait, order)),
+        Behavior::Drain(order) if meta::is_deleting(pod) => (!unreachable).then_some((Way::Wait, order)),
         Behavior::Drain(order) => Some((Way::Evict, order)),
     }
 }

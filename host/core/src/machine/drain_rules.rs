@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use capwasm_api::{json, selector};
+use capwasm_object::{json, meta, selector::Selector};
 use serde_json::Value;
 
 /// What becomes of a Pod.
@@ -36,7 +36,7 @@ impl Rules {
             })
         };
         let mut rules: Vec<_> = all.into_iter().filter(is_for).collect();
-        rules.sort_by(|a, b| json::name(a).cmp(json::name(b)));
+        rules.sort_by(|a, b| meta::name(a).cmp(meta::name(b)));
         Rules { rules, namespaces: BTreeMap::new() }
     }
 
@@ -49,7 +49,7 @@ impl Rules {
     /// What the first rule that fits says; by default Pods are evicted in the first round.
     pub(super) fn behavior(&self, pod: &Value) -> Behavior {
         let (own, none) = (labels(pod), BTreeMap::new());
-        let namespace = self.namespaces.get(json::namespace(pod)).unwrap_or(&none);
+        let namespace = self.namespaces.get(meta::namespace(pod)).unwrap_or(&none);
         let found = self.rules.iter().find(|rule| {
             any(rule, "/spec/pods", |entry| {
                 fits(entry, "selector", &own) && fits(entry, "namespaceSelector", namespace)
@@ -73,7 +73,9 @@ fn any(rule: &Value, list: &str, holds: impl Fn(&Value) -> bool) -> bool {
 
 /// A selector that is not there asks for nothing.
 fn fits(entry: &Value, field: &str, labels: &BTreeMap<String, String>) -> bool {
-    entry.get(field).is_none_or(|wanted| selector::matches(wanted, labels))
+    entry.get(field).is_none_or(|wanted| {
+        Selector::of(wanted).is_ok_and(|wanted| wanted.matches(|key| labels.get(key).map(String::as_str)))
+    })
 }
 
 /// Labels of an object.

@@ -2,35 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use capwasm_api::json;
-use capwasm_api::kinds::Machine;
+use capwasm_api::kinds::{Machine, NodeInfo};
 use capwasm_api::names::{OUTDATED_REVISION_TAINT, UNINITIALIZED_TAINT, annotations, labels};
+use capwasm_object::{json, merge_patch, meta};
 use capwasm_reconcile::{Action, Target};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Fields of `status.nodeInfo` that its schema requires.
-const INFO: [&str; 10] = [
-    "architecture",
-    "bootID",
-    "containerRuntimeVersion",
-    "kernelVersion",
-    "kubeProxyVersion",
-    "kubeletVersion",
-    "machineID",
-    "operatingSystem",
-    "osImage",
-    "systemUUID",
-];
-
 /// `status.nodeInfo` of the Machine; nothing when the Node says nothing.
-pub(super) fn info(node: &Value) -> Value {
-    let Some(info) = node.pointer("/status/nodeInfo").and_then(Value::as_object) else { return Value::Null };
-    let mut info = info.clone();
-    for field in INFO {
-        info.entry(field).or_insert_with(|| "".into());
-    }
-    info.retain(|key, _| key == "swap" || INFO.contains(&key.as_str()));
-    Value::Object(info)
+pub(super) fn info(node: &Value) -> Option<NodeInfo> {
+    NodeInfo::deserialize(node.pointer("/status/nodeInfo")?).ok()
 }
 
 /// What the Node should show besides.
@@ -88,12 +69,12 @@ pub(super) fn synchronise(node: &Value, machine: &Machine, traits: Traits) -> Op
         }
     }
 
-    json::merge_patch(&before, &wanted).map(|merge| Action::Patch {
+    merge_patch::diff(&before, &wanted).map(|merge| Action::Patch {
         target: Target {
             api_version: "v1".to_owned(),
             kind: "Node".to_owned(),
             namespace: String::new(),
-            name: json::name(node).to_owned(),
+            name: meta::name(node).to_owned(),
         },
         merge,
         resource_version: json::text(node, "/metadata/resourceVersion").map(str::to_owned),
@@ -133,7 +114,7 @@ fn put(wanted: &mut Value, field: &str, entries: &BTreeMap<&str, &str>) {
 /// Takes away what came from the Machine earlier and is no longer there.
 fn take_back(wanted: &mut Value, field: &str, node: &Value, tracked_by: &str, still: &BTreeMap<&str, &str>) {
     let map = json::map(wanted, &["metadata", field]);
-    for key in json::annotation(node, tracked_by).unwrap_or_default().split(',').filter(|key| !still.contains_key(key))
+    for key in meta::annotation(node, tracked_by).unwrap_or_default().split(',').filter(|key| !still.contains_key(key))
     {
         map.remove(key);
     }
@@ -214,8 +195,9 @@ mod tests {
     #[test]
     fn node_info_has_every_required_field_and_no_other() {
         let info = info(&json!({"status": {"nodeInfo": {"kubeletVersion": "v1.36.0", "new": "x"}}}));
+        let info = serde_json::to_value(info).unwrap();
         assert_eq!(info["kubeletVersion"], "v1.36.0");
-        assert_eq!(info.as_object().unwrap().len(), INFO.len());
-        assert_eq!(super::info(&json!({})), Value::Null);
+        assert_eq!(info.as_object().unwrap().len(), 10);
+        assert_eq!(super::info(&json!({})), None);
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use capwasm_api::conditions::{Condition, Status, get};
-use capwasm_api::json;
 use capwasm_api::names::{condition, reason};
+use capwasm_object::{json, meta};
 use serde_json::Value;
 
 use super::decide::Decision;
@@ -37,7 +37,7 @@ pub(super) fn all(decision: &mut Decision<'_>) -> Vec<Condition> {
         ),
         NodeSight::Unidentified => {
             let kind =
-                observed.infrastructure.found().map_or("the infrastructure object", |(object, _)| json::kind(object));
+                observed.infrastructure.found().map_or("the infrastructure object", |(object, _)| meta::kind(object));
             both(Status::Unknown, reason::INSPECTION_FAILED, format!("Waiting for {kind} to report spec.providerID"))
         }
         NodeSight::Disconnected(why) => match grace(observed) {

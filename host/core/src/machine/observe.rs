@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use capwasm_api::kinds::{self as typed, ContractReference, Machine};
+use capwasm_api::contract::{BootstrapConfig, ControlPlane, InfrastructureMachine};
+use capwasm_api::kinds::{ContractReference, Machine};
 use capwasm_api::names::{CORE_GROUP, labels};
-use capwasm_api::{contract, json};
+use capwasm_object::{json, meta};
 use capwasm_reconcile::interests::Parts;
 use capwasm_reconcile::{CacheError, ClusterId, Pass, ReconcileError, Results, Selector};
 use capwasm_remote::{Remote, Workload};
@@ -14,7 +15,7 @@ use serde_json::Value;
 use super::deletion;
 use super::drain_rules::{self, Rules};
 use crate::external::{self, External};
-use crate::kinds;
+use crate::{draft, kinds};
 
 /// The Machine and all that is related to it.
 #[derive(Clone, Debug)]
@@ -25,8 +26,8 @@ pub(super) struct Observed {
     pub(super) results: Results,
     pub(super) cluster: Option<Arc<Value>>,
     /// `None` when the user supplies the bootstrap data.
-    pub(super) bootstrap: Option<External>,
-    pub(super) infrastructure: External,
+    pub(super) bootstrap: Option<External<BootstrapConfig>>,
+    pub(super) infrastructure: External<InfrastructureMachine>,
     pub(super) node: NodeSight,
     /// The MachineSet that controls it.
     pub(super) set: Option<Arc<Value>>,
@@ -84,27 +85,17 @@ impl Observed {
 
     /// The machine's identity: as recorded, or as the infrastructure just reported.
     pub(super) fn provider_id(&self) -> Option<&str> {
-        provider_id(&self.machine, &self.infrastructure)
+        let reported = self.infrastructure.report().filter(|report| report.provisioned);
+        let reported = reported.and_then(|report| report.provider_id.as_deref());
+        reported.or_else(|| self.machine.spec.provider_id.as_deref().filter(|id| !id.is_empty()))
     }
 }
 
-fn provider_id<'a>(machine: &'a Machine, infrastructure: &'a External) -> Option<&'a str> {
-    let reported = infrastructure
-        .found()
-        .filter(|(object, contract)| contract::infrastructure::provisioned(object, *contract))
-        .and_then(|(object, _)| contract::infrastructure::provider_id(object));
-    reported.or_else(|| machine.spec.provider_id.as_deref().filter(|id| !id.is_empty()))
-}
-
 pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
-    let machine: Machine =
-        typed::view(&pass.object).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
+    let machine: Machine = draft::read(&pass.object)?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
     let cluster = view.get_part(&kinds::cluster(), namespace, &machine.spec.cluster_name, OF_CLUSTER).await?;
-    let bootstrap = match &machine.spec.bootstrap.config_ref {
-        Some(reference) => Some(external::read(view, namespace, reference).await?),
-        None => None,
-    };
+    let bootstrap = external::read_optional(view, namespace, machine.spec.bootstrap.config_ref.as_ref()).await?;
     let infrastructure = external::read(view, namespace, &machine.spec.infrastructure_ref).await?;
     let Owners { set, deployment, pool } = owners(pass, &machine).await?;
     let mut observed = Observed {
@@ -155,7 +146,7 @@ async fn owners(pass: &Pass<'_>, machine: &Machine) -> Result<Owners, CacheError
     match owner.kind.as_str() {
         "MachineSet" => {
             owners.set = pass.view.get_part(&kinds::machine_set(), namespace, &owner.name, OF_SET).await?;
-            if let Some(name) = owners.set.as_deref().and_then(|set| json::label(set, labels::DEPLOYMENT_NAME)) {
+            if let Some(name) = owners.set.as_deref().and_then(|set| meta::label(set, labels::DEPLOYMENT_NAME)) {
                 let kind = kinds::machine_deployment();
                 owners.deployment = pass.view.get_part(&kind, namespace, name, OF_DEPLOYMENT).await?;
             }
@@ -174,7 +165,7 @@ async fn see_node(remote: &Remote, pass: &Pass<'_>, observed: &mut Observed) -> 
         let cluster = observed.cluster.as_deref();
         cluster.and_then(|cluster| json::flag(cluster, &format!("/status/initialization/{name}"))) == Some(true)
     };
-    if observed.cluster.as_deref().is_some_and(json::is_deleting) {
+    if observed.cluster.as_deref().is_some_and(meta::is_deleting) {
         observed.node = NodeSight::ClusterGoes;
         return Ok(None);
     }
@@ -240,21 +231,20 @@ async fn departure(pass: &Pass<'_>, observed: &Observed, workload: Option<&Workl
     let mut departure = Departure { pods: Some(Vec::new()), ..Departure::default() };
     let reference = observed.cluster.as_deref().and_then(|cluster| cluster.pointer("/spec/controlPlaneRef"));
     let reference: Option<ContractReference> = reference.and_then(|value| serde_json::from_value(value.clone()).ok());
-    if let Some(reference) = reference
-        && let External::Found { object, .. } = external::read(pass.view, namespace, &reference).await?
-    {
-        departure.control_plane_deleting = json::is_deleting(&object);
-        departure.externally_managed = contract::control_plane::externally_managed(&object);
+    let plane = external::read_optional::<ControlPlane>(pass.view, namespace, reference.as_ref()).await?;
+    if let Some((object, report)) = plane.as_ref().and_then(External::found) {
+        departure.control_plane_deleting = meta::is_deleting(object);
+        departure.externally_managed = report.externally_managed;
     }
     let selector = Selector::labels([(labels::CLUSTER_NAME, observed.machine.spec.cluster_name.as_str())])
         .with_label(labels::CONTROL_PLANE);
     let machines = pass.view.list(&kinds::machine(), Some(namespace), &selector).await?;
-    departure.control_plane_machines = machines.iter().filter(|machine| !json::is_deleting(machine)).count();
+    departure.control_plane_machines = machines.iter().filter(|machine| !meta::is_deleting(machine)).count();
     if let (Some(workload), NodeSight::Found(node)) = (workload, &observed.node)
         && deletion::drains(observed, &departure)
     {
         departure.pods = match workload.view(pass.view).list(&kinds::pod(), None, &Selector::everything()).await {
-            Ok(pods) => Some(on_node(pods, json::name(node))),
+            Ok(pods) => Some(on_node(pods, meta::name(node))),
             // An API server without Pods has none to drain.
             Err(CacheError::UnknownKind { .. }) => Some(Vec::new()),
             Err(_) => None,
@@ -279,7 +269,7 @@ async fn rules(pass: &Pass<'_>, observed: &Observed, workload: &Workload) -> Res
     let mut rules = Rules::of(all, &observed.object, observed.cluster.as_deref().unwrap_or(&none));
     if rules.ask_for_namespaces() {
         let listed = workload.view(pass.view).list(&kinds::namespace(), None, &Selector::everything()).await?;
-        rules.namespaces = listed.iter().map(|one| (json::name(one).to_owned(), drain_rules::labels(one))).collect();
+        rules.namespaces = listed.iter().map(|one| (meta::name(one).to_owned(), drain_rules::labels(one))).collect();
     }
     Ok(rules)
 }

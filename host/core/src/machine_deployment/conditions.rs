@@ -1,70 +1,59 @@
 //! Counters, phase and conditions of a MachineDeployment.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
 
+use capwasm_api::conditions;
 use capwasm_api::conditions::{Condition, Status};
-use capwasm_api::contract::control_plane;
+use capwasm_api::kinds::{MachineDeploymentStatus, MachineSetStatus, VersionCount};
 use capwasm_api::names::{condition, reason};
-use capwasm_api::{conditions, json, selector};
-use serde_json::{Value, json};
+use capwasm_object::selector::Selector;
+use serde_json::Value;
 
 use super::decide::{Decision, strategy};
 use super::observe::Observed;
 use super::rollout::Strategy;
-use crate::{members, reasons};
+use crate::decision::Course;
+use crate::machine_conditions::{aggregated, remediating};
+use crate::reasons;
 
 /// Sets them all.
-pub(super) fn set(decision: &mut Decision<'_>) {
+pub(super) fn set(decision: &mut Decision<'_>, course: &Course<()>) {
     let observed = decision.observed;
-    let total = |name: &str| -> i64 {
-        observed.sets.iter().filter_map(|set| json::number(&set.object, &format!("/status/{name}"))).sum()
+    let total = |counter: fn(&MachineSetStatus) -> Option<i64>| -> i64 {
+        observed.sets.iter().filter_map(|set| counter(&set.typed.status)).sum()
     };
-    for counter in ["replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"] {
-        decision.draft.set(&["status", counter], total(counter));
-    }
-    let selector = selector::to_text(decision.draft.desired.pointer("/spec/selector").unwrap_or(&Value::Null));
-    decision.draft.set(&["status", "selector"], selector);
-    decision.draft.set(&["status", "versions"], versions(observed));
-    let replicas = total("replicas");
+    let replicas = total(|set| set.replicas);
+    let available_replicas = total(|set| set.available_replicas);
     let wanted = if observed.is_deleting() { 0 } else { observed.replicas() };
-    decision.draft.set(
-        &["status", "phase"],
-        match replicas.cmp(&wanted) {
-            std::cmp::Ordering::Less => "ScalingUp",
-            std::cmp::Ordering::Greater => "ScalingDown",
-            std::cmp::Ordering::Equal => "Running",
-        },
-    );
+    let phase = match replicas.cmp(&wanted) {
+        Ordering::Less => "ScalingUp",
+        Ordering::Greater => "ScalingDown",
+        Ordering::Equal => "Running",
+    };
+    let running = observed.sets.iter().flat_map(|set| &set.typed.status.versions);
+    decision.draft.status = MachineDeploymentStatus {
+        replicas: Some(replicas),
+        ready_replicas: Some(total(|set| set.ready_replicas)),
+        available_replicas: Some(available_replicas),
+        up_to_date_replicas: Some(total(|set| set.up_to_date_replicas)),
+        phase: phase.to_owned(),
+        selector: Selector::of(&observed.deployment.spec.selector).ok().map(|selector| selector.to_string()),
+        versions: VersionCount::total(running.map(|entry| (entry.version.as_str(), entry.replicas))),
+    };
     let machines: Vec<&Value> = observed.machines.iter().map(AsRef::as_ref).collect();
     let all = [
-        available(observed, total("availableReplicas")),
+        available(observed, available_replicas),
         rolling_out(&machines),
         scaling(condition::SCALING_UP, replicas < wanted, replicas, wanted),
         scaling(condition::SCALING_DOWN, replicas > wanted, replicas, wanted),
-        members::aggregated(&machines, condition::READY, condition::MACHINES_READY, reasons::READY),
-        members::aggregated(&machines, condition::UP_TO_DATE, condition::MACHINES_UP_TO_DATE, reasons::UP_TO_DATE),
-        members::remediating(&machines),
-        if observed.is_deleting() {
-            Condition::new(condition::DELETING, true, reason::DELETING)
-                .message(format!("Deleting {} MachineSets", observed.sets.len()))
-        } else {
-            Condition::new(condition::DELETING, false, reason::NOT_DELETING)
-        },
+        aggregated(&machines, condition::READY, condition::MACHINES_READY, reasons::READY),
+        aggregated(&machines, condition::UP_TO_DATE, condition::MACHINES_UP_TO_DATE, reasons::UP_TO_DATE),
+        remediating(&machines),
+        course.deleting(),
     ];
     for condition in &all {
         decision.draft.condition(condition);
     }
-}
-
-fn versions(observed: &Observed) -> Value {
-    let mut counts: BTreeMap<String, i32> = BTreeMap::new();
-    for entry in observed.sets.iter().flat_map(|set| control_plane::versions(&set.object)) {
-        let count = counts.entry(entry.version).or_default();
-        *count = count.saturating_add(entry.replicas);
-    }
-    let list: Vec<Value> =
-        counts.into_iter().map(|(version, replicas)| json!({"version": version, "replicas": replicas})).collect();
-    if list.is_empty() { Value::Null } else { list.into() }
 }
 
 fn available(observed: &Observed, available: i64) -> Condition {

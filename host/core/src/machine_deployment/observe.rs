@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use capwasm_api::defaults;
-use capwasm_api::kinds::{self as typed, MachineDeployment, MachineSet};
+use capwasm_api::kinds::{MachineDeployment, MachineSet};
 use capwasm_api::names::labels;
-use capwasm_api::selector;
+use capwasm_object::{owners, selector};
 use capwasm_reconcile::{Pass, ReconcileError, Selector};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{kinds, ownership};
+use crate::{draft, kinds};
 
 /// The MachineDeployment and all that is related to it.
 #[derive(Clone, Debug)]
@@ -45,20 +44,17 @@ impl Observed {
 }
 
 pub(super) fn set(object: Arc<Value>) -> Result<Set, ReconcileError> {
-    let typed = typed::view(&object).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
+    let typed = draft::read(&object)?;
     Ok(Set { object, typed })
 }
 
 pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
-    let mut defaulted = (*pass.object).clone();
-    defaults::default(&mut defaulted, None);
-    let deployment: MachineDeployment =
-        typed::view(&defaulted).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
+    let deployment: MachineDeployment = draft::read_defaulted(&pass.object)?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
     let cluster = view.get_part(&kinds::cluster(), namespace, &deployment.spec.cluster_name, &["/spec/paused"]).await?;
     let uid = deployment.metadata.uid.as_str();
     let owned = view.list(&kinds::machine_set(), Some(namespace), &Selector::owned_by(uid)).await?;
-    let controlled = owned.into_iter().filter(|object| ownership::controller_uid(object) == Some(uid));
+    let controlled = owned.into_iter().filter(|object| owners::controller_uid(object) == Some(uid));
     let sets = controlled.map(set).collect::<Result<_, _>>()?;
     let machines = match Selector::from_label_selector(&deployment.spec.selector) {
         Ok(wanted) if !selector::is_empty(&deployment.spec.selector) => {

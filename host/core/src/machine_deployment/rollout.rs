@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::percent::resolve;
+use crate::int_or_percent::resolve;
 
 /// A MachineSet's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

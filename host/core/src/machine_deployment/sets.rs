@@ -1,13 +1,13 @@
 //! The MachineSets of a deployment: which one is the new one, and what it should be.
 
-use capwasm_api::json;
 use capwasm_api::kinds::MachineDeployment;
 use capwasm_api::names::{CORE_API_VERSION, annotations, child_name, label_value, labels, suffix};
+use capwasm_object::{json, meta, owners};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::observe::{Observed, Set};
-use crate::{ownership, template};
+use crate::up_to_date;
 
 /// Annotations of a deployment that say nothing about its sets.
 const NOT_COPIED: [&str; 7] = [
@@ -27,7 +27,7 @@ pub(super) fn split(observed: &Observed) -> (Option<&Set>, Vec<&Set>) {
     let wanted = &observed.deployment.spec.template.spec;
     let fits = |set: &&Set| {
         !set.typed.metadata.is_deleting()
-            && template::differences(&set.typed.spec.template.spec, wanted).is_empty()
+            && up_to_date::differences(&set.typed.spec.template.spec, wanted).is_empty()
             && is_recent(&observed.deployment, set, observed.now)
     };
     let mut sets: Vec<&Set> = observed.sets.iter().collect();
@@ -64,7 +64,7 @@ pub(super) fn revision(set: &Set) -> u64 {
 /// The highest revision that was ever seen: recorded on the deployment, so that no name is given out twice.
 pub(super) fn highest_revision(observed: &Observed) -> u64 {
     let recorded =
-        json::annotation(&observed.object, annotations::REVISION).and_then(|text| text.parse().ok()).unwrap_or(0);
+        meta::annotation(&observed.object, annotations::REVISION).and_then(|text| text.parse().ok()).unwrap_or(0);
     observed.sets.iter().map(revision).fold(recorded, u64::max)
 }
 
@@ -88,7 +88,7 @@ pub(super) fn create(
             "finalizers": [capwasm_api::names::finalizers::MACHINE_SET],
             "labels": {labels::TEMPLATE_HASH: hash},
             "annotations": {annotations::REVISION: revision.to_string()},
-            "ownerReferences": [ownership::reference(desired, true)],
+            "ownerReferences": [owners::reference_to(desired, true)],
         },
         "spec": {
             "clusterName": deployment.spec.cluster_name,
@@ -104,7 +104,7 @@ pub(super) fn create(
 
 /// Brings what needs no roll-out in line with the deployment.
 pub(super) fn follow(set: &mut Value, desired: &Value, deployment: &MachineDeployment) {
-    let hash = json::label(set, labels::TEMPLATE_HASH).unwrap_or_default().to_owned();
+    let hash = meta::label(set, labels::TEMPLATE_HASH).unwrap_or_default().to_owned();
     let map = |pointer: &str| desired.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut of_machines = map("/spec/template/metadata/labels");
     of_machines.insert(labels::DEPLOYMENT_NAME.to_owned(), label_value(&deployment.metadata.name).into());

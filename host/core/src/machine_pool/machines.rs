@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use capwasm_api::json;
 use capwasm_api::names::{CORE_API_VERSION, finalizers, label_value, labels};
+use capwasm_object::{json, merge_patch, meta, owners};
 use capwasm_reconcile::{Action, Operation, Target};
 use serde_json::{Map, Value, json};
 
 use super::decide::Decision;
-use crate::ownership;
 use crate::remediation::{self, Limits};
 
 /// A Machine for each member, in line with the pool's template; and those that a health check has failed go.
@@ -16,15 +15,15 @@ pub(super) fn align(decision: &mut Decision<'_>, members: &[Arc<Value>]) {
     let observed = decision.observed;
     for member in members {
         let of_member = |machine: &&Arc<Value>| {
-            json::text(machine, "/spec/infrastructureRef/name") == Some(json::name(member))
-                && json::text(machine, "/spec/infrastructureRef/kind") == Some(json::kind(member))
+            json::text(machine, "/spec/infrastructureRef/name") == Some(meta::name(member))
+                && json::text(machine, "/spec/infrastructureRef/kind") == Some(meta::kind(member))
         };
         match observed.machines.iter().find(of_member) {
             Some(machine) => update(decision, machine, member),
-            None if json::is_deleting(member) => {}
+            None if meta::is_deleting(member) => {}
             None => {
                 let machine = machine(decision, member);
-                let key = format!("create Machine {}", json::name(&machine));
+                let key = format!("create Machine {}", meta::name(&machine));
                 decision.plan.operations.push(Operation::management(key, Action::Create(machine)));
             }
         }
@@ -60,7 +59,7 @@ fn machine(decision: &Decision<'_>, member: &Value) -> Value {
         "clusterName": observed.pool.spec.cluster_name,
         // The pool has the data, for all of them.
         "bootstrap": {"dataSecretName": ""},
-        "infrastructureRef": {"apiGroup": json::group(member), "kind": json::kind(member), "name": json::name(member)},
+        "infrastructureRef": {"apiGroup": meta::group(member), "kind": meta::kind(member), "name": meta::name(member)},
     });
     json::set(&mut spec, &["version"], version(decision, member));
     for field in ["deletion", "minReadySeconds", "readinessGates"] {
@@ -71,12 +70,12 @@ fn machine(decision: &Decision<'_>, member: &Value) -> Value {
         "apiVersion": CORE_API_VERSION,
         "kind": "Machine",
         "metadata": {
-            "name": json::name(member),
+            "name": meta::name(member),
             "namespace": observed.pool.metadata.namespace,
             "labels": labels,
             "annotations": annotations,
             "finalizers": [finalizers::MACHINE],
-            "ownerReferences": [ownership::reference(&observed.object, true)],
+            "ownerReferences": [owners::reference_to(&observed.object, true)],
         },
         "spec": spec,
     });
@@ -85,7 +84,7 @@ fn machine(decision: &Decision<'_>, member: &Value) -> Value {
 }
 
 fn update(decision: &mut Decision<'_>, machine: &Value, member: &Value) {
-    if json::is_deleting(machine) {
+    if meta::is_deleting(machine) {
         return;
     }
     let (labels, annotations) = metadata(decision);
@@ -97,13 +96,13 @@ fn update(decision: &mut Decision<'_>, machine: &Value, member: &Value) {
     if let Some(version) = version(decision, member) {
         json::set(&mut wanted, &["spec", "version"], version);
     }
-    ownership::own(&mut wanted, &ownership::reference(&decision.observed.object, true));
-    if let Some(merge) = json::merge_patch(machine, &wanted) {
+    owners::add(&mut wanted, &owners::reference_to(&decision.observed.object, true));
+    if let Some(merge) = merge_patch::diff(machine, &wanted) {
         // Only a list can be overwritten by what is older.
         let seen =
             merge.pointer("/metadata/ownerReferences").and_then(|_| json::text(machine, "/metadata/resourceVersion"));
         let resource_version = seen.map(str::to_owned);
         let action = Action::Patch { target: Target::of(machine), merge, resource_version, subresource: None };
-        decision.plan.operations.push(Operation::management(format!("update Machine {}", json::name(machine)), action));
+        decision.plan.operations.push(Operation::management(format!("update Machine {}", meta::name(machine)), action));
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capwasm_api::conditions::{Condition, Status};
-use capwasm_api::json;
+use capwasm_api::kinds::NodeReference;
 use capwasm_api::names::{UNINITIALIZED_TAINT, annotations};
+use capwasm_object::{json, merge_patch, meta};
 use capwasm_reconcile::{Action, Operation, Target};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -19,11 +20,14 @@ pub(super) fn of<'a>(nodes: &'a [Arc<Value>], provider_ids: &[String]) -> Vec<&'
 }
 
 /// `status.nodeRefs`.
-pub(super) fn references(nodes: &[&Value]) -> Value {
-    let reference =
-        |node: &&Value| json!({"apiVersion": "v1", "kind": "Node", "name": json::name(node), "uid": json::uid(node)});
-    let list: Vec<Value> = nodes.iter().map(reference).collect();
-    if list.is_empty() { Value::Null } else { list.into() }
+pub(super) fn references(nodes: &[&Value]) -> Vec<NodeReference> {
+    let reference = |node: &&Value| NodeReference {
+        api_version: "v1".to_owned(),
+        kind: "Node".to_owned(),
+        name: meta::name(node).to_owned(),
+        uid: meta::uid(node).to_owned(),
+    };
+    nodes.iter().map(reference).collect()
 }
 
 /// How many are ready, how many have been for long enough, and when the next will have been.
@@ -65,23 +69,23 @@ pub(super) fn mark(decision: &mut Decision<'_>, node: &Value) {
     if let Some(taints) = wanted.pointer_mut("/spec/taints").and_then(Value::as_array_mut) {
         taints.retain(|taint| json::text(taint, "/key") != Some(UNINITIALIZED_TAINT));
     }
-    if let Some(merge) = json::merge_patch(&before, &wanted) {
+    if let Some(merge) = merge_patch::diff(&before, &wanted) {
         let action = Action::Patch {
-            target: target(json::name(node)),
+            target: target(meta::name(node)),
             merge,
             resource_version: json::text(node, "/metadata/resourceVersion").map(str::to_owned),
             subresource: None,
         };
-        workload(decision, format!("mark Node {}", json::name(node)), action);
+        workload(decision, format!("mark Node {}", meta::name(node)), action);
     }
 }
 
 /// Deletes the Nodes that were the pool's and whose machines are gone.
 pub(super) fn retire(decision: &mut Decision<'_>, nodes: &[Arc<Value>], provider_ids: &[String]) {
     for node in nodes {
-        let was = decision.observed.pool.status.node_refs.iter().any(|reference| reference.name == json::name(node));
+        let was = decision.observed.pool.status.node_refs.iter().any(|reference| reference.name == meta::name(node));
         let gone = json::text(node, "/spec/providerID").is_some_and(|id| !provider_ids.iter().any(|one| one == id));
-        if was && gone && !json::is_deleting(node) {
+        if was && gone && !meta::is_deleting(node) {
             delete(decision, node);
         }
     }
@@ -90,8 +94,8 @@ pub(super) fn retire(decision: &mut Decision<'_>, nodes: &[Arc<Value>], provider
 /// Deletes a Node.
 pub(super) fn delete(decision: &mut Decision<'_>, node: &Value) {
     let uid = json::text(node, "/metadata/uid").map(str::to_owned);
-    let action = Action::Delete { target: target(json::name(node)), uid, propagation: None };
-    workload(decision, format!("delete Node {}", json::name(node)), action);
+    let action = Action::Delete { target: target(meta::name(node)), uid, propagation: None };
+    workload(decision, format!("delete Node {}", meta::name(node)), action);
 }
 
 fn workload(decision: &mut Decision<'_>, key: String, action: Action) {

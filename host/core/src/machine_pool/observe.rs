@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use capwasm_api::kinds::{self as typed, MachinePool};
+use capwasm_api::contract::{BootstrapConfig, InfrastructurePool};
+use capwasm_api::kinds::MachinePool;
 use capwasm_api::names::{label_value, labels};
-use capwasm_api::{defaults, json};
+use capwasm_object::{json, meta, owners};
 use capwasm_reconcile::{CacheError, ClusterId, Pass, ReconcileError, Results, Selector, View};
 use capwasm_remote::Remote;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::external::{self, External};
-use crate::{kinds, ownership};
+use crate::{draft, kinds};
 
 /// The MachinePool and all that is related to it.
 #[derive(Clone, Debug)]
@@ -23,8 +24,8 @@ pub(super) struct Observed {
     pub(super) results: Results,
     pub(super) cluster: Option<Arc<Value>>,
     /// `None` when the user supplies the bootstrap data.
-    pub(super) bootstrap: Option<External>,
-    pub(super) infrastructure: External,
+    pub(super) bootstrap: Option<External<BootstrapConfig>>,
+    pub(super) infrastructure: External<InfrastructurePool>,
     /// Its Machines, those that are being deleted too.
     pub(super) machines: Vec<Arc<Value>>,
     /// The provider's members, when it shows them.
@@ -44,10 +45,6 @@ pub(super) enum Nodes {
 }
 
 impl Observed {
-    pub(super) fn is_deleting(&self) -> bool {
-        self.pool.metadata.is_deleting()
-    }
-
     pub(super) fn cluster_id(&self) -> ClusterId {
         ClusterId { namespace: self.pool.metadata.namespace.clone(), name: self.pool.spec.cluster_name.clone() }
     }
@@ -62,26 +59,21 @@ impl Observed {
 }
 
 pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
-    let mut defaulted = (*pass.object).clone();
-    defaults::default(&mut defaulted, None);
-    let pool: MachinePool =
-        typed::view(&defaulted).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
+    let pool: MachinePool = draft::read_defaulted(&pass.object)?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
     let cluster = view.get(&kinds::cluster(), namespace, &pool.spec.cluster_name).await?;
     let template = &pool.spec.template.spec;
-    let bootstrap = match &template.bootstrap.config_ref {
-        Some(reference) => Some(external::read(view, namespace, reference).await?),
-        None => None,
-    };
-    let infrastructure = external::read(view, namespace, &template.infrastructure_ref).await?;
+    let bootstrap = external::read_optional(view, namespace, template.bootstrap.config_ref.as_ref()).await?;
+    let infrastructure: External<InfrastructurePool> =
+        external::read(view, namespace, &template.infrastructure_ref).await?;
     let of_pool = Selector::labels([
         (labels::POOL_NAME, label_value(&pool.metadata.name).as_str()),
         (labels::CLUSTER_NAME, pool.spec.cluster_name.as_str()),
     ]);
     let mut machines = view.list(&kinds::machine(), Some(namespace), &of_pool).await?;
-    machines.retain(|machine| ownership::controller_uid(machine).is_none_or(|uid| uid == pool.metadata.uid));
+    machines.retain(|machine| owners::controller_uid(machine).is_none_or(|uid| uid == pool.metadata.uid));
     let members = match infrastructure.found() {
-        Some((object, _)) => members(view, namespace, object, &of_pool).await?,
+        Some((object, report)) => members(view, namespace, object, report, &of_pool).await?,
         None => None,
     };
     let mut observed = Observed {
@@ -105,9 +97,10 @@ async fn members(
     view: &View,
     namespace: &str,
     pool: &Value,
+    report: &InfrastructurePool,
     of_pool: &Selector,
 ) -> Result<Option<Vec<Arc<Value>>>, CacheError> {
-    let Some(kind) = json::text(pool, "/status/infrastructureMachineKind") else { return Ok(None) };
+    let Some(kind) = &report.machine_kind else { return Ok(None) };
     match view.kind_at(json::text(pool, "/apiVersion").unwrap_or_default(), kind).await {
         Ok(kind) => view.list(&kind, Some(namespace), of_pool).await.map(Some),
         Err(CacheError::UnknownKind { .. }) => Ok(None),
@@ -118,7 +111,7 @@ async fn members(
 async fn nodes(remote: &Remote, pass: &Pass<'_>, observed: &Observed) -> Result<Nodes, CacheError> {
     let initialized = observed.cluster.as_deref().is_some_and(|cluster| {
         json::flag(cluster, "/status/initialization/controlPlaneInitialized") == Some(true)
-            && !json::is_deleting(cluster)
+            && !meta::is_deleting(cluster)
     });
     if !initialized {
         return Ok(Nodes::NotAsked);

@@ -1,12 +1,11 @@
 //! New Machines and what is cloned for them.
 
-use capwasm_api::json;
 use capwasm_api::kinds::{ContractReference, MachineSet};
 use capwasm_api::names::{CORE_API_VERSION, annotations, finalizers, label_value, labels};
+use capwasm_object::{json, meta, owners};
 use serde_json::{Map, Value, json};
 
 use crate::external::External;
-use crate::ownership;
 
 /// Why no Machine can be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +32,7 @@ pub(super) enum Unusable {
 }
 
 /// A template that is there, or why it is not.
-pub(super) fn template<'a>(external: &'a External, reference: &ContractReference) -> Result<&'a Value, Unusable> {
+pub(super) fn template<'a>(external: &'a External<()>, reference: &ContractReference) -> Result<&'a Value, Unusable> {
     match external {
         External::Found { object, .. } => Ok(object),
         External::Missing => Err(Unusable::Missing { kind: reference.kind.clone(), name: reference.name.clone() }),
@@ -44,8 +43,8 @@ pub(super) fn template<'a>(external: &'a External, reference: &ContractReference
 /// An object made from `template` for a Machine, which controls it from the start and has the same name.
 pub(super) fn clone(template: &Value, machine: &Value) -> Result<Value, Unusable> {
     let wrong =
-        || Unusable::NotATemplate { kind: json::kind(template).to_owned(), name: json::name(template).to_owned() };
-    let kind = json::kind(template).strip_suffix("Template").ok_or_else(wrong)?;
+        || Unusable::NotATemplate { kind: meta::kind(template).to_owned(), name: meta::name(template).to_owned() };
+    let kind = meta::kind(template).strip_suffix("Template").ok_or_else(wrong)?;
     let spec =
         template.pointer("/spec/template/spec").filter(|spec| spec.as_object().is_some_and(|spec| !spec.is_empty()));
     let mut labels = map(template, "/spec/template/metadata/labels");
@@ -53,20 +52,20 @@ pub(super) fn clone(template: &Value, machine: &Value) -> Result<Value, Unusable
     let mut notes = map(template, "/spec/template/metadata/annotations");
     notes.extend(map(machine, "/metadata/annotations"));
     notes.remove(annotations::SLOT);
-    notes.insert(annotations::CLONED_FROM_NAME.to_owned(), json::name(template).into());
+    notes.insert(annotations::CLONED_FROM_NAME.to_owned(), meta::name(template).into());
     notes.insert(
         annotations::CLONED_FROM_GROUP_KIND.to_owned(),
-        format!("{}.{}", json::kind(template), json::group(template)).into(),
+        format!("{}.{}", meta::kind(template), meta::group(template)).into(),
     );
     let mut clone = json!({
         "apiVersion": json::text(template, "/apiVersion").unwrap_or_default(),
         "kind": kind,
         "metadata": {
-            "name": json::name(machine),
-            "namespace": json::namespace(machine),
+            "name": meta::name(machine),
+            "namespace": meta::namespace(machine),
             "labels": labels,
             "annotations": notes,
-            "ownerReferences": [ownership::reference(machine, true)],
+            "ownerReferences": [owners::reference_to(machine, true)],
         },
     });
     // Kinds whose every field is optional take no spec, or one with something in it.
@@ -98,7 +97,7 @@ pub(super) fn machine(object: &Value, set: &MachineSet, name: &str, slot: &str) 
             "labels": labels,
             "annotations": notes,
             "finalizers": [finalizers::MACHINE],
-            "ownerReferences": [ownership::reference(object, true)],
+            "ownerReferences": [owners::reference_to(object, true)],
         },
         "spec": spec,
     });
@@ -108,7 +107,7 @@ pub(super) fn machine(object: &Value, set: &MachineSet, name: &str, slot: &str) 
 
 /// A reference to a clone.
 pub(super) fn reference(object: &Value) -> Value {
-    json!({"apiGroup": json::group(object), "kind": json::kind(object), "name": json::name(object)})
+    json!({"apiGroup": meta::group(object), "kind": meta::kind(object), "name": meta::name(object)})
 }
 
 fn map(object: &Value, pointer: &str) -> Map<String, Value> {

@@ -1,58 +1,53 @@
 //! Counters and conditions of a MachineSet.
 
-use std::collections::BTreeMap;
-
+use capwasm_api::conditions;
 use capwasm_api::conditions::{Condition, Status};
+use capwasm_api::kinds::{MachineSetStatus, VersionCount};
 use capwasm_api::names::{condition, reason};
-use capwasm_api::{conditions, json};
-use serde_json::{Value, json};
+use capwasm_object::{json, selector::Selector};
+use serde_json::Value;
 
-use super::decide::{Decision, selector_text};
-use crate::{members, reasons};
+use super::decide::Decision;
+use crate::decision::Course;
+use crate::machine_conditions::{aggregated, remediating};
+use crate::reasons;
 
 /// Sets them all.
-pub(super) fn set(decision: &mut Decision<'_>) {
+pub(super) fn set(decision: &mut Decision<'_>, course: &Course<Vec<String>>) {
     let observed = decision.observed;
     let machines: Vec<&Value> = observed.machines.iter().map(AsRef::as_ref).collect();
-    let count = |name: &str| machines.iter().filter(|machine| conditions::is_true(machine, name)).count();
-    decision.draft.set(&["status", "replicas"], machines.len());
-    decision.draft.set(&["status", "readyReplicas"], count(condition::READY));
-    decision.draft.set(&["status", "availableReplicas"], count(condition::AVAILABLE));
-    decision.draft.set(&["status", "upToDateReplicas"], count(condition::UP_TO_DATE));
-    let selector = selector_text(&decision.draft.desired);
-    decision.draft.set(&["status", "selector"], selector);
-    decision.draft.set(&["status", "versions"], versions(&machines));
+    let count = |name: &str| number(machines.iter().filter(|machine| conditions::is_true(machine, name)).count());
+    let running = machines.iter().filter_map(|machine| json::text(machine, "/status/nodeInfo/kubeletVersion"));
+    let draft = &mut decision.draft;
+    draft.status = MachineSetStatus {
+        replicas: number(machines.len()),
+        ready_replicas: count(condition::READY),
+        available_replicas: count(condition::AVAILABLE),
+        up_to_date_replicas: count(condition::UP_TO_DATE),
+        selector: Selector::of(&draft.spec.selector).ok().map(|selector| selector.to_string()),
+        versions: VersionCount::total(running.map(|version| (version, 1))),
+    };
 
-    let deleting = observed.is_deleting();
-    let wanted =
-        if deleting { Some(0) } else { observed.set.spec.replicas.and_then(|wanted| usize::try_from(wanted).ok()) };
+    let set = || observed.set.spec.replicas.and_then(|wanted| usize::try_from(wanted).ok());
+    let (wanted, held) = match course {
+        Course::Kept(held) => (set(), held.as_slice()),
+        Course::Going(_) => (Some(0), [].as_slice()),
+    };
     let all = [
-        scaling_up(wanted, machines.len(), &decision.held),
+        scaling_up(wanted, machines.len(), held),
         scaling_down(wanted, machines.len()),
-        members::aggregated(&machines, condition::READY, condition::MACHINES_READY, reasons::READY),
-        members::aggregated(&machines, condition::UP_TO_DATE, condition::MACHINES_UP_TO_DATE, reasons::UP_TO_DATE),
-        members::remediating(&machines),
-        if deleting {
-            Condition::new(condition::DELETING, true, reason::DELETING)
-                .message(format!("Deleting {} Machines", machines.len()))
-        } else {
-            Condition::new(condition::DELETING, false, reason::NOT_DELETING)
-        },
+        aggregated(&machines, condition::READY, condition::MACHINES_READY, reasons::READY),
+        aggregated(&machines, condition::UP_TO_DATE, condition::MACHINES_UP_TO_DATE, reasons::UP_TO_DATE),
+        remediating(&machines),
+        course.deleting(),
     ];
     for condition in &all {
         decision.draft.condition(condition);
     }
 }
 
-/// Kubelet versions that run, with their number.
-fn versions(machines: &[&Value]) -> Value {
-    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
-    for version in machines.iter().filter_map(|machine| json::text(machine, "/status/nodeInfo/kubeletVersion")) {
-        *counts.entry(version).or_default() += 1;
-    }
-    let list: Vec<Value> =
-        counts.into_iter().map(|(version, replicas)| json!({"version": version, "replicas": replicas})).collect();
-    if list.is_empty() { Value::Null } else { list.into() }
+fn number(count: usize) -> Option<i64> {
+    i64::try_from(count).ok()
 }
 
 fn scaling_up(wanted: Option<usize>, current: usize, held: &[String]) -> Condition {

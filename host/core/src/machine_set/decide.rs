@@ -2,109 +2,77 @@
 
 use std::collections::HashSet;
 
-use capwasm_api::conditions::Status;
-use capwasm_api::names::{annotations, finalizers, labels, next_slot};
-use capwasm_api::{json, selector};
-use capwasm_reconcile::{Action, Operation, Plan, Target, Verdict};
+use capwasm_api::kinds::{MachineSetSpec, MachineSetStatus};
+use capwasm_api::names::{annotations, finalizers, labels, next_slot, reason};
+use capwasm_object::{json, meta, owners};
+use capwasm_reconcile::{Action, Plan};
 use serde_json::Value;
 
 use super::observe::{Observed, Part};
-use super::{clone, conditions, naming, preflight, priority, propagate};
-use crate::draft::Draft;
+use super::{clone, conditions, delete_priority, in_place, naming, preflight};
+use crate::decision::{self, Course, Found, Needs, Subject, Wait};
 use crate::external::External;
-use crate::members::SUMS;
+use crate::machine_conditions::SUMS;
 use crate::remediation::{self, Limits};
-use crate::{gate, ownership, percent};
+use crate::{int_or_percent, ownership};
 
 /// Machines created in one pass; the next ones follow when the caches show them.
 const BATCH: usize = 25;
 
-/// What is collected on the way to a plan.
-pub(super) struct Decision<'a> {
-    pub(super) observed: &'a Observed,
-    pub(super) draft: Draft,
-    pub(super) plan: Plan,
-    /// What holds the creation of Machines.
-    pub(super) held: Vec<String>,
-    /// The first thing that is wrong.
-    failure: Option<(&'static str, String)>,
-}
-
-impl Decision<'_> {
-    fn fail(&mut self, reason: &'static str, message: impl Into<String>) {
-        self.failure.get_or_insert((reason, message.into()));
-    }
-
-    fn operation(&mut self, key: String, action: Action) {
-        self.plan.operations.push(Operation::management(key, action));
-    }
-
-    fn delete(&mut self, object: &Value) {
-        let uid = json::text(object, "/metadata/uid").map(str::to_owned);
-        let action = Action::Delete { target: Target::of(object), uid, propagation: None };
-        self.operation(format!("delete {} {}", json::kind(object), json::name(object)), action);
-    }
-}
+pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
 /// What should be, given what was observed.
 pub(super) fn decide(observed: &Observed) -> Plan {
-    let mut decision = Decision {
-        observed,
-        draft: Draft::new(&observed.object, observed.now),
-        plan: Plan::nothing(),
-        held: Vec::new(),
-        failure: None,
-    };
-    let paused = gate::paused(&observed.object, observed.cluster.as_deref());
-    decision.draft.condition(&paused);
-    if paused.status == Status::True {
-        return Plan { desired: Some(decision.draft.finish(false)), ..Plan::nothing() };
+    decision::decide(observed)
+}
+
+impl Subject for Observed {
+    type Spec = MachineSetSpec;
+    type Status = MachineSetStatus;
+    /// What holds the creation of Machines.
+    type Kept = Vec<String>;
+
+    const FINALIZER: Option<&'static str> = Some(finalizers::MACHINE_SET);
+    const NEEDS: Needs = Needs::ToBeKept;
+    const SUMS: &'static [&'static str] = &SUMS;
+
+    fn found(&self) -> Found<'_, MachineSetSpec, MachineSetStatus> {
+        Found { object: &self.object, typed: &self.set, cluster: self.cluster.as_deref(), now: self.now }
     }
-    if observed.is_deleting() {
-        if observed.machines.is_empty() {
-            return done(decision);
-        }
-        for machine in observed.machines.iter().filter(|machine| !json::is_deleting(machine)) {
-            decision.delete(machine);
-        }
-    } else {
-        let Some(cluster) = observed.cluster.as_deref() else {
-            let message = format!("Cluster {} does not exist", observed.set.spec.cluster_name);
-            let verdict =
-                Verdict::Failed { reason: "NoCluster".to_owned(), message, retry_after: None, backoff: false };
-            return Plan { verdict, ..Plan::nothing() };
-        };
-        decision.draft.finalizer(finalizers::MACHINE_SET);
-        prepare(&mut decision, cluster);
+
+    fn keep(decision: &mut Decision<'_>, cluster: &Value) -> Vec<String> {
+        let observed = decision.observed;
+        prepare(decision, cluster);
         for machine in &observed.machines {
-            if let Some(action) = propagate::patch(machine, &decision.draft.desired) {
-                decision.operation(format!("update Machine {}", json::name(machine)), action);
+            if let Some(action) = in_place::patch(machine, &decision.draft.object) {
+                decision.operation(format!("update Machine {}", meta::name(machine)), action);
             }
         }
-        equip(&mut decision);
+        equip(decision);
         let limits = remediation_limits(observed);
         decision.plan.operations.extend(remediation::operations(&observed.machines, &limits));
-        replicas(&mut decision);
+        replicas(decision)
     }
-    conditions::set(&mut decision);
-    let Decision { draft, mut plan, failure, .. } = decision;
-    plan.verdict = match failure {
-        Some((reason, message)) => {
-            Verdict::Failed { reason: reason.to_owned(), message, retry_after: None, backoff: false }
+
+    /// Clones that no Machine ever took go by garbage collection, for the set owns them.
+    fn delete(decision: &mut Decision<'_>) -> Option<Wait> {
+        let machines = &decision.observed.machines;
+        for machine in machines {
+            decision.delete(machine);
         }
-        None if observed.is_deleting() => Verdict::Waiting,
-        None => Verdict::Done,
-    };
-    let reconciled = matches!(plan.verdict, Verdict::Done | Verdict::Waiting);
-    plan.status_may_wait = draft.is_informational(&SUMS);
-    plan.desired = Some(draft.finish(reconciled));
-    plan
+        let message = || format!("Deleting {} Machines", machines.len());
+        (!machines.is_empty()).then(|| Wait::new(reason::DELETING, message()))
+    }
+
+    fn report(decision: &mut Decision<'_>, course: Course<Vec<String>>) {
+        conditions::set(decision, &course);
+    }
 }
 
 /// How far failed Machines may be replaced: those of an old revision go anyway, and others only when a new one could be made.
 fn remediation_limits(observed: &Observed) -> Limits {
     let revision =
-        |object: &Value| json::annotation(object, annotations::REVISION).and_then(|text| text.parse::<u64>().ok());
+        |object: &Value| meta::annotation(object, annotations::REVISION).and_then(|text| text.parse::<u64>().ok());
     let deployment = observed.deployment.as_deref();
     let outdated =
         revision(&observed.object).zip(deployment.and_then(revision)).is_some_and(|(own, newest)| own < newest);
@@ -112,78 +80,58 @@ fn remediation_limits(observed: &Observed) -> Limits {
         let value = deployment.pointer("/spec/remediation/maxInFlight")?;
         let replicas = json::number(deployment, "/spec/replicas").unwrap_or(1);
         let said = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        Some((percent::resolve(value, replicas, true), said))
+        Some((int_or_percent::resolve(value, replicas, true), said))
     });
-    let held = preflight::failures(&observed.set, observed.control_plane.as_ref().and_then(External::found));
+    let held = preflight::failures(&observed.set, observed.control_plane.as_ref().and_then(External::report));
     Limits { outdated, held, in_flight }
-}
-
-/// No Machine is left: clones that none ever took go by garbage collection, for the set owns them.
-fn done(decision: Decision<'_>) -> Plan {
-    let release = if decision.draft.has_finalizer(finalizers::MACHINE_SET) {
-        vec![finalizers::MACHINE_SET.to_owned()]
-    } else {
-        Vec::new()
-    };
-    Plan { release, ..decision.plan }
 }
 
 /// Labels, and owners of everything that does not have one.
 fn prepare(decision: &mut Decision<'_>, cluster: &Value) {
     let observed = decision.observed;
     let name = observed.set.spec.cluster_name.as_str();
-    decision.draft.set(&["spec", "selector", "matchLabels", labels::CLUSTER_NAME], name);
-    decision.draft.set(&["spec", "template", "metadata", "labels", labels::CLUSTER_NAME], name);
-    let of_cluster = ownership::reference(cluster, false);
+    let spec = &mut decision.draft.spec;
+    json::set(&mut spec.selector, &["matchLabels", labels::CLUSTER_NAME], name);
+    spec.template.metadata.labels.insert(labels::CLUSTER_NAME.to_owned(), name.to_owned());
+    decision.draft.lay_spec();
+    let of_cluster = owners::reference_to(cluster, false);
     if observed.set.metadata.controller().is_none() {
-        ownership::own(&mut decision.draft.desired, &of_cluster);
+        owners::add(&mut decision.draft.object, &of_cluster);
     }
-    for template in
-        [observed.bootstrap.as_ref(), Some(&observed.infrastructure)].into_iter().flatten().filter_map(External::found)
-    {
-        let template = template.0;
-        if json::is_deleting(template) {
-            continue;
-        }
-        match ownership::adopt(template, &of_cluster, name, &[]) {
-            Ok(Some(action)) => {
-                decision.operation(format!("own {} {}", json::kind(template), json::name(template)), action)
-            }
-            Ok(None) => {}
-            Err(foreign) => decision.fail("ForeignOwner", foreign.to_string()),
-        }
+    let templates = [observed.bootstrap.as_ref(), Some(&observed.infrastructure)].into_iter().flatten();
+    for (template, ()) in templates.filter_map(External::found) {
+        let key = format!("own {} {}", meta::kind(template), meta::name(template));
+        decision.adopt(key, template, &of_cluster, &[]);
     }
-    let of_set = ownership::reference(&observed.object, true);
+    let of_set = owners::reference_to(&observed.object, true);
     for stray in &observed.strays {
         if let Ok(Some(action)) = ownership::adopt(stray, &of_set, name, &[]) {
-            decision.operation(format!("adopt Machine {}", json::name(stray)), action);
+            decision.operation(format!("adopt Machine {}", meta::name(stray)), action);
         }
     }
 }
 
-/// Creates or deletes Machines, and deletes clones that no Machine refers to.
-fn replicas(decision: &mut Decision<'_>) {
+/// Creates or deletes Machines, and deletes clones that no Machine refers to. Hands back what holds creation.
+fn replicas(decision: &mut Decision<'_>) -> Vec<String> {
     let observed = decision.observed;
     let wanted = observed.set.spec.replicas.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or(1);
     let machines: Vec<&Value> = observed.machines.iter().map(AsRef::as_ref).collect();
-    let mut created = HashSet::new();
+    let (mut created, mut held) = (HashSet::new(), Vec::new());
     let slot = next_slot(
-        json::annotation(&observed.object, annotations::NEXT_SLOT),
-        machines.iter().filter_map(|machine| json::annotation(machine, annotations::SLOT)),
+        meta::annotation(&observed.object, annotations::NEXT_SLOT),
+        machines.iter().filter_map(|machine| meta::annotation(machine, annotations::SLOT)),
     );
     if slot > 0 {
         // A record of what was seen: written with the pass after a creation, so a repeated create finds the same slot.
-        decision.draft.set(&["metadata", "annotations", annotations::NEXT_SLOT], slot.to_string());
+        decision.draft.annotate(annotations::NEXT_SLOT, slot.to_string());
     }
     if machines.len() < wanted {
-        created = create(decision, wanted - machines.len(), slot);
+        (created, held) = create(decision, wanted - machines.len(), slot);
     } else if machines.len() > wanted {
         let order = observed.set.spec.deletion.order.as_deref();
         let count = machines.len() - wanted;
-        for machine in priority::choose(machines.iter().copied(), count, order, observed.now) {
-            if !json::is_deleting(machine) {
-                decision.delete(machine);
-            }
+        for machine in delete_priority::choose(machines.iter().copied(), count, order, observed.now) {
+            decision.delete(machine);
         }
     }
     let referenced: HashSet<(&str, &str)> = observed
@@ -196,26 +144,27 @@ fn replicas(decision: &mut Decision<'_>) {
         .filter_map(|reference| Some((json::text(reference, "/kind")?, json::text(reference, "/name")?)))
         .collect();
     for orphan in &observed.clones {
-        let (kind, name) = (json::kind(orphan), json::name(orphan));
-        if !json::is_deleting(orphan) && !referenced.contains(&(kind, name)) && !created.contains(name) {
+        let (kind, name) = (meta::kind(orphan), meta::name(orphan));
+        if !referenced.contains(&(kind, name)) && !created.contains(name) {
             decision.delete(orphan);
         }
     }
+    held
 }
 
-/// Plans new Machines with their clones, and hands back their names.
-fn create(decision: &mut Decision<'_>, count: usize, slot: u64) -> HashSet<String> {
+/// Plans new Machines, and hands back their names and what holds the rest.
+fn create(decision: &mut Decision<'_>, count: usize, slot: u64) -> (HashSet<String>, Vec<String>) {
     let observed = decision.observed;
     let mut names = HashSet::new();
-    if json::annotation(&observed.object, annotations::DISABLE_MACHINE_CREATE).is_some() {
-        return names;
+    if meta::annotation(&observed.object, annotations::DISABLE_MACHINE_CREATE).is_some() {
+        return (names, Vec::new());
     }
-    decision.held = preflight::failures(&observed.set, observed.control_plane.as_ref().and_then(External::found));
-    if !decision.held.is_empty() {
-        return names;
+    let mut held = preflight::failures(&observed.set, observed.control_plane.as_ref().and_then(External::report));
+    if !held.is_empty() {
+        return (names, held);
     }
     let taken: HashSet<&str> =
-        observed.machines.iter().chain(&observed.strays).map(|machine| json::name(machine)).collect();
+        observed.machines.iter().chain(&observed.strays).map(|machine| meta::name(machine)).collect();
     let mut slots = slot..;
     while names.len() < count.min(BATCH) {
         let Some(slot) = slots.next().map(|slot| slot.to_string()) else { break };
@@ -232,20 +181,20 @@ fn create(decision: &mut Decision<'_>, count: usize, slot: u64) -> HashSet<Strin
             }
             // The reads of the templates wake the set when they change.
             Err(unusable) => {
-                decision.held.push(unusable.to_string());
+                held.push(unusable.to_string());
                 decision.fail("TemplateUnusable", unusable.to_string());
                 break;
             }
         }
     }
-    names
+    (names, held)
 }
 
 /// A new Machine. Its references name what is cloned for it in the next pass; templates that cannot be cloned make no Machine.
 fn machine(decision: &Decision<'_>, name: &str, slot: &str) -> Result<Value, clone::Unusable> {
     let observed = decision.observed;
     let template = &observed.set.spec.template.spec;
-    let mut machine = clone::machine(&decision.draft.desired, &observed.set, name, slot);
+    let mut machine = clone::machine(&decision.draft.object, &observed.set, name, slot);
     if let (Some(external), Some(reference)) = (&observed.bootstrap, &template.bootstrap.config_ref) {
         let config = clone::clone(clone::template(external, reference)?, &machine)?;
         json::set(&mut machine, &["spec", "bootstrap", "configRef"], clone::reference(&config));
@@ -262,9 +211,9 @@ fn equip(decision: &mut Decision<'_>) {
     let template = &observed.set.spec.template.spec;
     for (machine, part) in &observed.bare {
         // As the Machine was created: what it was told since (to pause, to go first) is not for its clones.
-        let slot = json::annotation(machine, annotations::SLOT).unwrap_or_default();
-        let mut born = clone::machine(&decision.draft.desired, &observed.set, json::name(machine), slot);
-        json::set(&mut born, &["metadata", "uid"], json::uid(machine));
+        let slot = meta::annotation(machine, annotations::SLOT).unwrap_or_default();
+        let mut born = clone::machine(&decision.draft.object, &observed.set, meta::name(machine), slot);
+        json::set(&mut born, &["metadata", "uid"], meta::uid(machine));
         let machine = &born;
         let clone = match part {
             Part::Bootstrap => {
@@ -278,17 +227,12 @@ fn equip(decision: &mut Decision<'_>) {
         };
         match clone {
             Ok(clone) => {
-                let key = format!("create {} {}", json::kind(&clone), json::name(&clone));
+                let key = format!("create {} {}", meta::kind(&clone), meta::name(&clone));
                 decision.operation(key, Action::Create(clone));
             }
             Err(unusable) => decision.fail("TemplateUnusable", unusable.to_string()),
         }
     }
-}
-
-/// `status.selector`.
-pub(super) fn selector_text(desired: &Value) -> String {
-    selector::to_text(desired.pointer("/spec/selector").unwrap_or(&Value::Null))
 }
 
 #[cfg(test)]

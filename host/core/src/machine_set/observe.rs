@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use capwasm_api::defaults;
-use capwasm_api::kinds::{self as typed, ContractReference, MachineSet};
+use capwasm_api::contract::ControlPlane;
+use capwasm_api::kinds::{ContractReference, MachineSet};
 use capwasm_api::names::{annotations, labels};
-use capwasm_api::{json, selector};
+use capwasm_object::{json, meta, owners, selector};
 use capwasm_reconcile::interests::Parts;
 use capwasm_reconcile::{CacheError, Kind, Pass, ReconcileError, Selector, View};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::external::{self, External};
-use crate::{kinds, ownership};
+use crate::{draft, kinds};
 
 /// The MachineSet and all that is related to it.
 #[derive(Clone, Debug)]
@@ -22,12 +22,12 @@ pub(super) struct Observed {
     pub(super) set: MachineSet,
     pub(super) now: Timestamp,
     pub(super) cluster: Option<Arc<Value>>,
-    pub(super) control_plane: Option<External>,
+    pub(super) control_plane: Option<External<ControlPlane>>,
     /// The MachineDeployment that it belongs to; only its limits of remediation and its annotations wake.
     pub(super) deployment: Option<Arc<Value>>,
     /// `None` when the template needs none.
-    pub(super) bootstrap: Option<External>,
-    pub(super) infrastructure: External,
+    pub(super) bootstrap: Option<External<()>>,
+    pub(super) infrastructure: External<()>,
     /// Its Machines, those that are being deleted too.
     pub(super) machines: Vec<Arc<Value>>,
     /// Machines that match its selector and that nobody controls.
@@ -66,12 +66,6 @@ impl Part {
     }
 }
 
-impl Observed {
-    pub(super) fn is_deleting(&self) -> bool {
-        self.set.metadata.is_deleting()
-    }
-}
-
 /// What of a Cluster its sets follow.
 const OF_CLUSTER: Parts = &["/spec/controlPlaneRef", "/spec/paused"];
 /// What of a control plane preflight checks look at, under either contract.
@@ -87,10 +81,7 @@ const OF_CONTROL_PLANE: Parts = &[
 const OF_DEPLOYMENT: Parts = &["/metadata/annotations", "/spec/remediation", "/spec/replicas"];
 
 pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
-    let mut defaulted = (*pass.object).clone();
-    defaults::default(&mut defaulted, None);
-    let set: MachineSet =
-        typed::view(&defaulted).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))?;
+    let set: MachineSet = draft::read_defaulted(&pass.object)?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
     let cluster = view.get_part(&kinds::cluster(), namespace, &set.spec.cluster_name, OF_CLUSTER).await?;
     let reference = cluster.as_deref().and_then(|cluster| cluster.pointer("/spec/controlPlaneRef")).cloned();
@@ -104,10 +95,7 @@ pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError>
         None => None,
     };
     let template = &set.spec.template.spec;
-    let bootstrap = match &template.bootstrap.config_ref {
-        Some(reference) => Some(external::read(view, namespace, reference).await?),
-        None => None,
-    };
+    let bootstrap = external::read_optional(view, namespace, template.bootstrap.config_ref.as_ref()).await?;
     let infrastructure = external::read(view, namespace, &template.infrastructure_ref).await?;
 
     let uid = set.metadata.uid.as_str();
@@ -122,9 +110,9 @@ pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError>
     let matching = view.list(&kinds::machine(), Some(namespace), &wanted).await?;
     let (mut machines, mut strays) = (Vec::new(), Vec::new());
     for machine in matching {
-        match ownership::controller_uid(&machine) {
+        match owners::controller_uid(&machine) {
             Some(owner) if owner == uid => machines.push(machine),
-            None if !json::is_deleting(&machine) => strays.push(machine),
+            None if !meta::is_deleting(&machine) => strays.push(machine),
             _ => {}
         }
     }
@@ -157,7 +145,7 @@ pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError>
 
 /// The kind of what is made from a template; none when it is no template, or its kind is not served.
 async fn cloned_kind(view: &View, template: &Value) -> Result<Option<Kind>, ReconcileError> {
-    let Some(kind) = json::kind(template).strip_suffix("Template") else { return Ok(None) };
+    let Some(kind) = meta::kind(template).strip_suffix("Template") else { return Ok(None) };
     match view.kind_at(json::text(template, "/apiVersion").unwrap_or_default(), kind).await {
         Ok(kind) => Ok(Some(kind)),
         Err(CacheError::UnknownKind { .. }) => Ok(None),
@@ -167,10 +155,10 @@ async fn cloned_kind(view: &View, template: &Value) -> Result<Option<Kind>, Reco
 
 /// Whether a Machine of the set's own making refers to a clone that is not there, and never was of use.
 async fn lacks(view: &View, namespace: &str, machine: &Value, part: Part, kind: &Kind) -> Result<bool, ReconcileError> {
-    let is_own = json::annotation(machine, annotations::SLOT).is_some();
+    let is_own = meta::annotation(machine, annotations::SLOT).is_some();
     let name = part.reference(machine).filter(|reference| json::text(reference, "/kind") == Some(&*kind.kind));
     let Some(name) = name.and_then(|reference| json::text(reference, "/name")) else { return Ok(false) };
-    if !is_own || name != json::name(machine) || json::is_deleting(machine) || part.has_served(machine) {
+    if !is_own || name != meta::name(machine) || meta::is_deleting(machine) || part.has_served(machine) {
         return Ok(false);
     }
     Ok(view.get_part(kind, namespace, name, &["/metadata/uid"]).await?.is_none())
@@ -179,5 +167,5 @@ async fn lacks(view: &View, namespace: &str, machine: &Value, part: Part, kind: 
 /// Objects of a kind that the set owns and that are clones.
 async fn untaken(view: &View, namespace: &str, kind: &Kind, uid: &str) -> Result<Vec<Arc<Value>>, ReconcileError> {
     let owned = view.list(kind, Some(namespace), &Selector::owned_by(uid)).await?;
-    Ok(owned.into_iter().filter(|clone| json::annotation(clone, annotations::CLONED_FROM_NAME).is_some()).collect())
+    Ok(owned.into_iter().filter(|clone| meta::annotation(clone, annotations::CLONED_FROM_NAME).is_some()).collect())
 }

@@ -1,32 +1,31 @@
 //! Checks before a Machine is created.
 
-use capwasm_api::contract::Contract;
-use capwasm_api::contract::control_plane;
+use capwasm_api::contract::ControlPlane;
 use capwasm_api::kinds::MachineSet;
 use capwasm_api::names::annotations;
-use serde_json::Value;
 
 /// What holds creation; empty when nothing does. The reads of the control plane wake the set when that changes.
-pub(super) fn failures(set: &MachineSet, control_plane: Option<(&Value, Contract)>) -> Vec<String> {
+pub(super) fn failures(set: &MachineSet, control_plane: Option<&ControlPlane>) -> Vec<String> {
     let skipped =
         set.metadata.annotations.get(annotations::SKIP_PREFLIGHT_CHECKS).map(String::as_str).unwrap_or_default();
     let runs = |check: &str| !skipped.split(',').any(|name| name.trim() == check || name.trim() == "All");
-    let Some((object, contract)) = control_plane else { return Vec::new() };
-    let Some(wanted) = control_plane::version(object) else { return Vec::new() };
+    let Some((plane, wanted)) = control_plane.and_then(|plane| Some((plane, plane.version.as_deref()?))) else {
+        return Vec::new();
+    };
     let mut failures = Vec::new();
     if runs("ControlPlaneIsStable") {
-        if is_provisioning(object, contract) {
+        if is_provisioning(plane) {
             failures.push("ControlPlaneIsStable: the control plane is provisioning".to_owned());
-        } else if is_upgrading(object, wanted) {
+        } else if is_upgrading(plane, wanted) {
             failures.push(format!("ControlPlaneIsStable: the control plane is upgrading to {wanted}"));
         }
     }
     let of_set = set.spec.template.spec.version.as_deref();
-    let (Some(machine), Some(plane)) = (of_set.and_then(Version::parse), Version::parse(wanted)) else {
+    let (Some(machine), Some(required)) = (of_set.and_then(Version::parse), Version::parse(wanted)) else {
         return failures;
     };
     if runs("KubernetesVersionSkew")
-        && (machine.major != plane.major || machine.minor > plane.minor || machine.minor + 3 < plane.minor)
+        && (machine.major != required.major || machine.minor > required.minor || machine.minor + 3 < required.minor)
     {
         failures.push(format!(
             "KubernetesVersionSkew: version {} does not go with a control plane of {wanted}",
@@ -41,7 +40,7 @@ pub(super) fn failures(set: &MachineSet, control_plane: Option<(&Value, Contract
         .config_ref
         .as_ref()
         .is_some_and(|config| config.kind == "KubeadmConfigTemplate");
-    if runs("KubeadmVersionSkew") && kubeadm && (machine.major, machine.minor) != (plane.major, plane.minor) {
+    if runs("KubeadmVersionSkew") && kubeadm && (machine.major, machine.minor) != (required.major, required.minor) {
         failures.push(format!(
             "KubeadmVersionSkew: kubeadm of version {} cannot join a control plane of {wanted}",
             of_set.unwrap_or_default()
@@ -50,19 +49,18 @@ pub(super) fn failures(set: &MachineSet, control_plane: Option<(&Value, Contract
     failures
 }
 
-fn is_provisioning(object: &Value, contract: Contract) -> bool {
-    let running = control_plane::observed_version(object).is_some() || !control_plane::versions(object).is_empty();
-    !running && !control_plane::initialized(object, contract)
+fn is_provisioning(plane: &ControlPlane) -> bool {
+    let running = plane.observed_version.is_some() || !plane.counts.versions.is_empty();
+    !running && !plane.initialized
 }
 
-fn is_upgrading(object: &Value, wanted: &str) -> bool {
+fn is_upgrading(plane: &ControlPlane, wanted: &str) -> bool {
     let Some(wanted) = Version::parse(wanted) else { return false };
     let older = |version: &str| Version::parse(version).is_some_and(|version| version < wanted);
-    let running = control_plane::versions(object);
-    if running.is_empty() {
-        control_plane::observed_version(object).is_some_and(older)
+    if plane.counts.versions.is_empty() {
+        plane.observed_version.as_deref().is_some_and(older)
     } else {
-        running.iter().any(|entry| older(&entry.version))
+        plane.counts.versions.iter().any(|entry| older(&entry.version))
     }
 }
 
@@ -86,6 +84,7 @@ impl Version {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
+    use capwasm_api::contract::{Contract, Report};
     use serde_json::json;
 
     #[test]
@@ -130,7 +129,7 @@ mod tests {
         ] {
             let set: MachineSet = capwasm_api::kinds::view(&json!({"metadata": {"name": "ms", "annotations": {"machineset.cluster.x-k8s.io/skip-preflight-checks": skip}},
                 "spec": {"template": {"spec": {"version": version, "bootstrap": {"configRef": {"kind": "KubeadmConfigTemplate"}}}}}})).unwrap();
-            let found: Vec<String> = failures(&set, Some((&object, Contract::V1Beta2)))
+            let found: Vec<String> = failures(&set, Some(&ControlPlane::read(&object, Contract::V1Beta2)))
                 .into_iter()
                 .map(|text| text.split(':').next().unwrap().to_owned())
                 .collect();

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use capwasm_api::{conditions, json};
+use capwasm_api::conditions;
+use capwasm_object::{json, meta};
 use serde_json::{Value, json};
 
 use crate::provider;
@@ -52,7 +53,7 @@ async fn what_is_there(world: &World) -> String {
                 .iter()
                 .map(|one| format!("{}={} {}", one["type"], one["status"], one["message"]))
                 .collect();
-            text.push_str(&format!("\n{kind} {} {} {bad:?}", json::name(&object), object["status"]["phase"]));
+            text.push_str(&format!("\n{kind} {} {} {bad:?}", meta::name(&object), object["status"]["phase"]));
         }
     }
     text
@@ -72,7 +73,7 @@ async fn until_runs(world: &World, core: &Core, machines: usize) {
 }
 
 fn names(objects: &[Value]) -> BTreeSet<String> {
-    objects.iter().map(|object| json::name(object).to_owned()).collect()
+    objects.iter().map(|object| meta::name(object).to_owned()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,7 +100,7 @@ async fn c3_to_c20_r2a_r5_g15_manifests_become_running_machines_and_go_without_a
     }
     let nodes = list(&world.workload, "/api/v1/nodes").await;
     for node in &nodes {
-        assert_eq!(json::annotation(node, "cluster.x-k8s.io/machine"), Some(json::name(node)));
+        assert_eq!(meta::annotation(node, "cluster.x-k8s.io/machine"), Some(meta::name(node)));
         assert!(json::items(node, "/spec/taints").is_empty(), "the taint of uninitialized nodes is gone");
     }
     let cluster = world.get(&format!("{}/c", of("clusters"))).await.unwrap();

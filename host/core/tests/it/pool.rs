@@ -1,6 +1,7 @@
 //! MachinePools and MachineHealthChecks in a world of their own.
 
-use capwasm_api::{conditions, json};
+use capwasm_api::conditions;
+use capwasm_object::{json, meta};
 use serde_json::{Value, json};
 
 use crate::world::{World, of, send, until};
@@ -52,7 +53,7 @@ async fn a_pool_follows_its_provider_to_nodes_and_goes_without_a_trace() {
     .await;
     assert_eq!(json::items(&pool().await, "/status/nodeRefs").len(), 2);
     let marked = send(&world.workload, "GET", "/api/v1/nodes/p1", None).await.unwrap();
-    assert_eq!(json::annotation(&marked, "cluster.x-k8s.io/owner-name"), Some("mp"));
+    assert_eq!(meta::annotation(&marked, "cluster.x-k8s.io/owner-name"), Some("mp"));
 
     world.patch("infratemplates", "pool", json!({"spec": {"providerIDList": ["test://p1"]}})).await;
     until("the Node of the other goes", || async {
@@ -86,8 +87,8 @@ async fn a_machine_whose_node_is_lost_is_replaced() {
     })
     .await;
     let machines = world.list("machines").await;
-    let sick = json::name(&machines[0]).to_owned();
-    let uid = json::uid(&machines[0]).to_owned();
+    let sick = meta::name(&machines[0]).to_owned();
+    let uid = meta::uid(&machines[0]).to_owned();
     let lost = json::text(&machines[0], "/status/nodeRef/name").unwrap().to_owned();
     node(&world, &lost, "Unknown", "2026-01-01T00:00:00Z").await;
     until("the sick one is gone and another is there", || async {
@@ -95,10 +96,10 @@ async fn a_machine_whose_node_is_lost_is_replaced() {
         now.len() == 2
             && now
                 .iter()
-                .all(|machine| json::uid(machine) != uid && conditions::is_true(machine, "HealthCheckSucceeded"))
+                .all(|machine| meta::uid(machine) != uid && conditions::is_true(machine, "HealthCheckSucceeded"))
     })
     .await;
-    assert!(world.list("machines").await.iter().all(|machine| json::name(machine) != sick));
+    assert!(world.list("machines").await.iter().all(|machine| meta::name(machine) != sick));
     let check = check().await;
     assert_eq!(check["status"]["expectedMachines"], 2);
     assert!(conditions::is_true(&check, "RemediationAllowed"));

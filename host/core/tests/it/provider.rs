@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use capwasm_api::json;
+use capwasm_object::{json, meta};
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -44,17 +44,17 @@ impl Provider {
             self.done("planes", &object, "controlPlaneInitialized", more).await;
         }
         for object in self.todo("boots", "Machine", "dataSecretCreated").await {
-            self.done("boots", &object, "dataSecretCreated", json!({"dataSecretName": json::name(&object)})).await;
+            self.done("boots", &object, "dataSecretCreated", json!({"dataSecretName": meta::name(&object)})).await;
         }
         for object in self.todo("infras", "Machine", "provisioned").await {
-            let path = format!("{}/{}", of("machines"), json::name(&object));
+            let path = format!("{}/{}", of("machines"), meta::name(&object));
             let machine = send(&self.client, "GET", &path, None).await.unwrap_or_default();
             if json::text(&machine, "/spec/bootstrap/dataSecretName").is_some() {
-                let id = format!("test://{}", json::name(&object));
+                let id = format!("test://{}", meta::name(&object));
                 self.patch("infras", &object, "", json!({"spec": {"providerID": id}})).await;
                 let addresses = json!({"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]});
                 self.done("infras", &object, "provisioned", addresses).await;
-                self.node(json::name(&object), &id).await;
+                self.node(meta::name(&object), &id).await;
             }
         }
     }
@@ -68,7 +68,7 @@ impl Provider {
         let mut objects = list(&self.client, &of(plural)).await;
         objects.retain(|object| {
             let owners = json::items(object, "/metadata/ownerReferences");
-            !json::is_deleting(object)
+            !meta::is_deleting(object)
                 && owners.iter().any(|one| json::text(one, "/kind") == Some(owner))
                 && json::flag(object, &pointer).is_none()
         });
@@ -91,13 +91,13 @@ impl Provider {
     }
 
     async fn patch(&self, plural: &str, object: &Value, subresource: &str, merge: Value) {
-        let path = format!("{}/{}{subresource}", of(plural), json::name(object));
+        let path = format!("{}/{}{subresource}", of(plural), meta::name(object));
         // What fails now is tried again in the next pass.
         let _ = send(&self.client, "PATCH", &path, Some(merge)).await;
     }
 
     async fn kubeconfig(&self, plane: &Value) {
-        let owner = json!({"apiVersion": "test.capwasm.dev/v1", "kind": "Plane", "name": "c", "uid": json::uid(plane)});
+        let owner = json!({"apiVersion": "test.capwasm.dev/v1", "kind": "Plane", "name": "c", "uid": meta::uid(plane)});
         let metadata = json!({"name": "c-kubeconfig", "namespace": "default",
             "labels": {"cluster.x-k8s.io/cluster-name": "c"}, "ownerReferences": [owner]});
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata,

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use capwasm_api::json;
 use capwasm_api::names::CORE_GROUP;
 use capwasm_apiserver::{Admission, AdmissionError, GroupKind, Identity, Server, ServerConfig, Store};
+use capwasm_object::json;
 use capwasm_reconcile::{Cache, ClusterId, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::connector::{ConnectError, Connector};
 use capwasm_remote::{Probing, Remote};

@@ -1,7 +1,7 @@
 //! Whether a CRD takes something away from an installed one: a version, a field, a value, or freedom that objects may have used.
 //! What cannot be judged (another pattern, a new rule) counts as taken away.
 
-use capwasm_api::json;
+use capwasm_object::json;
 use serde_json::{Map, Value, json};
 
 /// Everything that `new` takes away from `live`, in words; empty when it only widens.

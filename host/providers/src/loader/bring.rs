@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use capwasm_api::descriptor::Role;
-use capwasm_api::json;
+use capwasm_object::{json, meta};
 use capwasm_reconcile::{Action, Kind, Operation, Pass, ReconcileError, Reconciler, Slots, Target};
 use capwasm_runtime::{HttpClient, Provider};
 use serde_json::Value;
@@ -157,7 +156,7 @@ impl Loader {
         };
         let mut crds = Crds { operations: Vec::new(), installed: Vec::new(), waits: false };
         for wanted in crd::of_provider(provider.descriptor(), versions) {
-            let name = json::name(&wanted).to_owned();
+            let name = meta::name(&wanted).to_owned();
             let live = pass.view.get_live(&kind, "", &name).await?;
             match crd::decide(&wanted, live.as_ref(), served) {
                 Step::Create(crd) => crds.operations.push(Operation::management(name, Action::Create(crd))),
@@ -241,6 +240,7 @@ impl Loader {
             conversions.serve(provider);
         }
         loaded.serving = Some(Serving { generation, terms: terms.clone() });
+        self.parts.serving.send_if_modified(|serving| serving.insert(name.to_owned()));
         Ok(Ok(()))
     }
 
@@ -252,19 +252,16 @@ impl Loader {
         crds: &[Value],
     ) -> Result<Vec<(Kind, Arc<dyn Reconciler>)>, ReconcileError> {
         let mut kinds: Vec<(Kind, Arc<dyn Reconciler>)> = Vec::new();
-        for kind in generation.provider.descriptor().kinds.iter().filter(|kind| kind.role != Role::Template) {
-            let resolved = pass.view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;
+        for kind in &generation.provider.descriptor().kinds {
             let crd = crds.iter().find(|crd| {
                 json::text(crd, "/spec/group") == Some(&kind.group)
                     && json::text(crd, "/spec/names/kind") == Some(&kind.kind)
             });
-            let reconciler = ProviderReconciler::new(
-                generation.clone(),
-                kind.clone(),
-                crd.unwrap_or(&kind.crd),
-                self.parts.remote.clone(),
-            );
-            kinds.push((resolved, Arc::new(reconciler)));
+            let (crd, remote) = (crd.unwrap_or(&kind.crd), self.parts.remote.clone());
+            if let Some(reconciler) = ProviderReconciler::new(generation.clone(), kind.clone(), crd, remote) {
+                let resolved = pass.view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;
+                kinds.push((resolved, Arc::new(reconciler)));
+            }
         }
         Ok(kinds)
     }

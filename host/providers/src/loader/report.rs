@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use capwasm_api::conditions::{self, Condition, timestamp};
-use capwasm_api::json;
+use capwasm_object::json;
 use capwasm_reconcile::{Event, Operation, Pass, Plan, ReconcileError, Verdict};
 use capwasm_runtime::Provider;
 use jiff::Timestamp;

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use capwasm_api::json;
+use capwasm_object::json;
 use capwasm_reconcile::{Pass, ReconcileError};
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capwasm_api::descriptor::Role;
+use capwasm_contract::descriptor::Role;
 use capwasm_reconcile::{Pass, Selector, View};
 use capwasm_runtime::{Grants, Limits, Provider};
 
@@ -69,7 +69,7 @@ impl Loader {
             Some(ongoing) => ongoing,
             None => {
                 self.rehearse_no_more(name);
-                let generation = capwasm_api::json::number(&pass.object, "/metadata/generation").unwrap_or_default();
+                let generation = capwasm_object::json::number(&pass.object, "/metadata/generation").unwrap_or_default();
                 let before = if first { seen_to_differ(history, provider.digest(), generation) } else { None };
                 let with = With {
                     grants: Some(Arc::new(terms.grants.clone())),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt};
-use capwasm_api::json;
+use capwasm_object::meta;
 use capwasm_runtime::record::{self, Ended, ReadError, Recording};
 
 /// Characters of an object's name that a file's name has.
@@ -164,7 +164,7 @@ fn name(recording: &Recording, number: u64) -> String {
         recording.facts.now_ms,
         plain(&recording.provider),
         recording.function.name(),
-        plain(json::name(&object)),
+        plain(meta::name(&object)),
     )
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use capwasm_api::json;
+use capwasm_object::meta;
 use capwasm_runtime::record::{Divergence, Ended, Exchange, Request};
 use capwasm_runtime::{Answer, Condition, Operation, Outcome, Place};
 use serde::{Deserialize, Serialize};
@@ -216,10 +216,10 @@ fn shown_operation(operation: &Operation) -> Value {
     };
     match operation {
         Operation::Create { place, object, .. } => {
-            json!({"does": "create", "in": at(place), "object": guarded(json::kind(object), object)})
+            json!({"does": "create", "in": at(place), "object": guarded(meta::kind(object), object)})
         }
         Operation::Apply { place, object, .. } => {
-            json!({"does": "apply", "in": at(place), "object": guarded(json::kind(object), object)})
+            json!({"does": "apply", "in": at(place), "object": guarded(meta::kind(object), object)})
         }
         Operation::Patch { place, target, merge, .. } => {
             json!({"does": "patch", "in": at(place), "target": target, "merge": guarded(&target.kind, merge)})

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use capwasm_api::json;
 use capwasm_api::names::labels::CLUSTER_NAME;
+use capwasm_object::meta;
 use capwasm_reconcile::{Cache, ClusterId, View};
 use capwasm_remote::Remote;
 use capwasm_runtime::Capabilities;
@@ -27,8 +27,8 @@ impl LiveReads {
 
     /// Reads as this object's call would make them. A replay lets no effect through to any of these.
     pub(super) fn of(&self, object: &Value) -> Capabilities {
-        let namespace = json::namespace(object).to_owned();
-        let cluster = json::label(object, CLUSTER_NAME)
+        let namespace = meta::namespace(object).to_owned();
+        let cluster = meta::label(object, CLUSTER_NAME)
             .map(|name| ClusterId { namespace: namespace.clone(), name: name.to_owned() });
         let (view, remote) = (self.view.clone(), self.remote.clone());
         let workload = Arc::new(Workload { view, remote, cluster, watched: Vec::new() });

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
-use capwasm_api::json;
+use capwasm_object::meta;
 use capwasm_runtime::Provider;
 use capwasm_runtime::record::Recording;
 use serde::{Deserialize, Serialize};
@@ -202,7 +202,7 @@ impl Report {
 
 /// `Kind namespace/name`.
 pub(crate) fn object_name(object: &Value) -> String {
-    format!("{} {}/{}", json::kind(object), json::namespace(object), json::name(object))
+    format!("{} {}/{}", meta::kind(object), meta::namespace(object), meta::name(object))
 }
 
 impl Verdict {

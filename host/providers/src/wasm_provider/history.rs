@@ -1,6 +1,6 @@
 //! `status` of a WasmProvider, as far as it is remembered from pass to pass: which components serve, served, and might.
 
-use capwasm_api::json;
+use capwasm_object::json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -2,10 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use capwasm_object::meta;
 use parking_lot::RwLock;
 use serde_json::Value;
 
-use crate::{kind::Kind, meta};
+use crate::kind::Kind;
 
 /// What the reconcilers of this process put on every object of their kinds. Cheap to clone.
 #[derive(Clone, Default)]

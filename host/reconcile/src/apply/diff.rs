@@ -4,53 +4,11 @@
 //! references, conditions) carries the resourceVersion that the list was computed from, and the server refuses it when
 //! the object has changed since.
 
+use capwasm_object::{merge_patch, meta};
 use serde_json::{Map, Value, json};
-
-use crate::meta;
 
 /// Metadata that a plan can change; the rest is the server's.
 const OWN_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
-
-/// The merge patch that makes `to` of `from`, `None` when they are the same. Null is absence.
-pub(crate) fn merge_patch(from: &Value, to: &Value) -> Option<Value> {
-    let (Value::Object(old), Value::Object(new)) = (from, to) else {
-        return (from != to).then(|| to.clone());
-    };
-    let mut patch = Map::new();
-    for (key, value) in new.iter().filter(|(_, value)| !value.is_null()) {
-        match old.get(key).filter(|value| !value.is_null()) {
-            Some(held) => {
-                if let Some(difference) = merge_patch(held, value) {
-                    patch.insert(key.clone(), difference);
-                }
-            }
-            None => {
-                patch.insert(key.clone(), without_nulls(value));
-            }
-        }
-    }
-    for (key, _) in old.iter().filter(|(_, value)| !value.is_null()) {
-        if new.get(key).is_none_or(Value::is_null) {
-            patch.insert(key.clone(), Value::Null);
-        }
-    }
-    (!patch.is_empty()).then_some(Value::Object(patch))
-}
-
-/// What a merge patch makes of an object.
-pub(crate) fn merged(target: &Value, patch: &Value) -> Value {
-    let Value::Object(changes) = patch else { return patch.clone() };
-    let mut result = target.as_object().cloned().unwrap_or_default();
-    for (key, change) in changes {
-        if change.is_null() {
-            result.remove(key);
-        } else {
-            let value = merged(result.get(key).unwrap_or(&Value::Null), change);
-            result.insert(key.clone(), value);
-        }
-    }
-    Value::Object(result)
-}
 
 /// The patch for everything but the status. Finalizers in `release` stay for now, whatever is desired.
 pub(crate) fn own_patch(observed: &Value, desired: &Value, release: &[String]) -> Option<Value> {
@@ -62,7 +20,7 @@ pub(crate) fn own_patch(observed: &Value, desired: &Value, release: &[String]) -
     for finalizer in kept {
         meta::add_finalizer(&mut wanted, finalizer);
     }
-    let mut patch = merge_patch(&own_part(observed), &wanted)?;
+    let mut patch = merge_patch::diff(&own_part(observed), &wanted)?;
     let shared = ["/metadata/finalizers", "/metadata/ownerReferences"];
     if shared.iter().any(|list| patch.pointer(list).is_some()) {
         guard(&mut patch, observed);
@@ -76,7 +34,7 @@ pub(crate) fn status_patch(observed: &Value, desired: &Value, live: &Value) -> O
     let status = |object: &'_ Value| object.get("status").cloned().unwrap_or_else(|| nothing.clone());
     desired.get("status")?;
     let (before, now) = (status(observed), status(live));
-    let mut difference = merge_patch(&before, &status(desired))?;
+    let mut difference = merge_patch::diff(&before, &status(desired))?;
     let with_conditions = rebase_conditions(&mut difference, &before, &now);
     let mut patch = json!({ "status": difference });
     if with_conditions {
@@ -99,24 +57,7 @@ pub(crate) fn release_patch(live: &Value, release: &[String]) -> Option<Value> {
 
 /// Makes the server refuse the patch unless the object is as it was in `seen`.
 pub(crate) fn guard(patch: &mut Value, seen: &Value) {
-    patch["metadata"]["resourceVersion"] = json!(meta::text(seen, "resourceVersion"));
-}
-
-/// A condition list with `condition` in it. `lastTransitionTime` stays while the status does.
-pub(crate) fn with_condition(conditions: &[Value], condition: &Value, now: &str) -> Vec<Value> {
-    let mut wanted = condition.clone();
-    let held = conditions.iter().position(|held| held["type"] == wanted["type"]);
-    let since = held.map(|index| &conditions[index]).filter(|held| held["status"] == wanted["status"]);
-    wanted["lastTransitionTime"] = match since.and_then(|held| held.get("lastTransitionTime")) {
-        Some(since) => since.clone(),
-        None => json!(now),
-    };
-    let mut result = conditions.to_vec();
-    match held {
-        Some(index) => result[index] = wanted,
-        None => result.push(wanted),
-    }
-    result
+    patch["metadata"]["resourceVersion"] = json!(meta::resource_version(seen));
 }
 
 /// Everything but identity, the server's metadata, and the status.
@@ -142,17 +83,6 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Object(fields) => fields.is_empty(),
         _ => false,
-    }
-}
-
-/// A merge patch cannot set null, and new subtrees must not try to.
-fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let kept = fields.iter().filter(|(_, value)| !value.is_null());
-            Value::Object(kept.map(|(key, value)| (key.clone(), without_nulls(value))).collect())
-        }
-        other => other.clone(),
     }
 }
 
@@ -203,27 +133,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_merge_patch_holds_exactly_the_difference() {
-        let table = [
-            ("same", json!({"a": 1}), json!({"a": 1}), None),
-            ("null is absence", json!({"a": null}), json!({"b": null}), None),
-            ("changed", json!({"a": 1, "b": 2}), json!({"a": 1, "b": 3}), Some(json!({"b": 3}))),
-            ("removed", json!({"a": 1, "b": 2}), json!({"a": 1}), Some(json!({"b": null}))),
-            ("nested", json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": 1, "c": 3}}), Some(json!({"a": {"c": 3}}))),
-            ("lists are replaced", json!({"a": [1, 2]}), json!({"a": [1, 3]}), Some(json!({"a": [1, 3]}))),
-            ("new subtree", json!({}), json!({"a": {"b": null, "c": {}}}), Some(json!({"a": {"c": {}}}))),
-            ("kind of value", json!({"a": {"b": 1}}), json!({"a": 1}), Some(json!({"a": 1}))),
-        ];
-        for (row, from, to, expected) in table {
-            let patch = merge_patch(&from, &to);
-            assert_eq!(patch, expected, "{row}");
-            if let Some(patch) = patch {
-                assert_eq!(merged(&from, &patch), without_nulls(&to), "{row}: the patch leads there");
-            }
-        }
-    }
-
-    #[test]
     fn the_own_patch_leaves_the_servers_fields_and_the_status_alone() {
         let observed = json!({"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "n", "uid": "u",
             "resourceVersion": "7", "generation": 2, "labels": {"a": "1"}, "finalizers": ["x"]},
@@ -251,7 +160,8 @@ mod tests {
             ),
         ];
         for (row, change, expected) in table {
-            let desired = merged(&observed, &change);
+            let mut desired = observed.clone();
+            merge_patch::apply(&mut desired, &change);
             assert_eq!(own_patch(&observed, &desired, &[]), expected, "{row}");
         }
     }
@@ -287,15 +197,5 @@ mod tests {
         assert_eq!(status_patch(&observed, &phase, &live), Some(json!({"status": {"phase": "B"}})), "unguarded");
         assert_eq!(status_patch(&observed, &observed, &live), None);
         assert_eq!(status_patch(&observed, &json!({}), &live), None, "a plan without status leaves it alone");
-    }
-
-    #[test]
-    fn a_transition_time_stays_while_the_status_does() {
-        let held = [json!({"type": "A", "status": "True", "reason": "R", "lastTransitionTime": "then"})];
-        let same = with_condition(&held, &json!({"type": "A", "status": "True", "reason": "S"}), "now");
-        assert_eq!(same, [json!({"type": "A", "status": "True", "reason": "S", "lastTransitionTime": "then"})]);
-        let flipped = with_condition(&held, &json!({"type": "A", "status": "False"}), "now");
-        assert_eq!(flipped, [json!({"type": "A", "status": "False", "lastTransitionTime": "now"})]);
-        assert_eq!(with_condition(&held, &json!({"type": "B", "status": "True"}), "now").len(), 2);
     }
 }

@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use capwasm_contract::Event;
+use capwasm_object::meta;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -14,9 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     cache::{Requests, event_kind},
-    meta,
     metrics::{Metrics, WriteLabels},
-    plan::Event,
 };
 
 /// Events waiting to be written; beyond that they are dropped, as they must not hold up what they tell of.
@@ -78,14 +78,14 @@ impl Recorder {
 impl Note {
     fn new(controller: &str, about: &Value, event: Event, at: Timestamp) -> Self {
         let field = |name: &str| about[name].as_str().unwrap_or_default();
-        let namespace = meta::text(about, "namespace");
+        let namespace = meta::namespace(about);
         let mut hash = Sha256::new();
-        for part in [meta::text(about, "uid"), controller, &event.reason, &event.message] {
+        for part in [meta::uid(about), controller, &event.reason, &event.message] {
             hash.update(part.as_bytes());
             hash.update([u8::from(event.warning)]);
         }
         let digest: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let about_name = meta::text(about, "name");
+        let about_name = meta::name(about);
         // 253 characters are what the server takes for a name.
         let stem = about_name.get(..about_name.len().min(230)).unwrap_or_default().trim_end_matches(['.', '-']);
         Self {
@@ -97,8 +97,8 @@ impl Note {
                 "kind": field("kind"),
                 "namespace": namespace,
                 "name": about_name,
-                "uid": meta::text(about, "uid"),
-                "resourceVersion": meta::text(about, "resourceVersion"),
+                "uid": meta::uid(about),
+                "resourceVersion": meta::resource_version(about),
             }),
             event,
             at,

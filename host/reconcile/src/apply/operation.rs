@@ -1,16 +1,17 @@
 //! One write: how each action is carried out, and when it is none.
 
+use capwasm_contract::{Refusal, Refused};
+use capwasm_object::{conditions, merge_patch, meta, owners};
 use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use serde_json::{Value, json};
 
-use super::{BornWith, CREATED_FOR, diff, sent::SentIntents, written};
+use super::{BornWith, CREATED_FOR, diff, refusal, sent::SentIntents, written};
 use crate::{
     cache::{Cache, Mark, Written},
     kind::{Key, Kind, Source},
-    meta,
     metrics::{Metrics, WriteLabels},
-    plan::{Action, ErrorKind, Operation, OperationError, Propagation, Target},
+    plan::{Action, Operation, Propagation, Target},
 };
 
 /// How often setting a condition on another's object is tried against concurrent writers.
@@ -40,7 +41,7 @@ impl Writer<'_> {
         owner: &Value,
         mut actions: impl Iterator<Item = &'p Action>,
         done: &mut Vec<Written>,
-    ) -> Result<(), OperationError> {
+    ) -> Result<(), Refused> {
         let Some(action) = actions.next() else { return Ok(()) };
         match action {
             Action::Create(object) => self.create(owner, object, done).await,
@@ -71,23 +72,23 @@ impl Writer<'_> {
         name: &str,
         subresource: Option<&'static str>,
         patch: &Value,
-    ) -> Result<Value, OperationError> {
+    ) -> Result<Value, Refused> {
         let requests = self.cache.requests();
         let verb = if subresource.is_some() { "patch_status" } else { "patch" };
         let answer = requests.merge(kind, namespace, name, subresource, patch).await;
         match self.counted(verb, kind, answer) {
-            Err(error) if error.kind == ErrorKind::NotFound && subresource == Some("status") => {
+            Err(error) if error.refusal == Refusal::NotFound && subresource == Some("status") => {
                 self.counted("patch", kind, requests.merge(kind, namespace, name, None, patch).await)
             }
             answer => answer,
         }
     }
 
-    async fn create(&self, owner: &Value, object: &Value, done: &mut Vec<Written>) -> Result<(), OperationError> {
+    async fn create(&self, owner: &Value, object: &Value, done: &mut Vec<Written>) -> Result<(), Refused> {
         let kind = self.kind_of(object).await?;
         let mut object = object.clone();
-        if meta::owner_references(&object).is_empty() {
-            object["metadata"]["annotations"][CREATED_FOR] = json!(meta::text(owner, "uid"));
+        if owners::references(&object).is_empty() {
+            object["metadata"]["annotations"][CREATED_FOR] = json!(meta::uid(owner));
         }
         if *self.cache.source() == Source::Management {
             self.born_with.add_to(&kind, &mut object);
@@ -99,9 +100,9 @@ impl Writer<'_> {
                 self.wrote(&Key::of(&kind, &created), &created, done);
                 Ok(())
             }
-            Err(error) if error.kind == ErrorKind::AlreadyExists => self.adopt(&key, &object, error, done).await,
+            Err(error) if error.refusal == Refusal::AlreadyExists => self.adopt(&key, &object, error, done).await,
             // It may have happened: a next pass that does not know would make another.
-            Err(error) if error.kind == ErrorKind::Unavailable => {
+            Err(error) if error.refusal == Refusal::Unavailable => {
                 self.adopt(&key, &object, error.clone(), done).await.map_err(|_| error)
             }
             Err(error) => Err(error),
@@ -109,19 +110,13 @@ impl Writer<'_> {
     }
 
     /// An object of that name exists, or may. It is ours when an earlier pass of the same owner made it.
-    async fn adopt(
-        &self,
-        key: &Key,
-        wanted: &Value,
-        exists: OperationError,
-        done: &mut Vec<Written>,
-    ) -> Result<(), OperationError> {
+    async fn adopt(&self, key: &Key, wanted: &Value, exists: Refused, done: &mut Vec<Written>) -> Result<(), Refused> {
         let Some(found) = self.cache.get_live(&key.kind, &key.namespace, &key.name).await? else {
-            return Err(OperationError { kind: ErrorKind::Conflict, ..exists });
+            return Err(Refused { refusal: Refusal::Conflict, ..exists });
         };
         self.wrote(key, &found, done);
         let conflict = |reason: &str, message: String| {
-            Err(OperationError { kind: ErrorKind::Conflict, reason: reason.to_owned(), message })
+            Err(Refused { refusal: Refusal::Conflict, reason: reason.to_owned(), message })
         };
         if !is_ours(&found, wanted) {
             return conflict("OwnedByAnother", format!("{key} exists and was not made for this object"));
@@ -132,13 +127,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    async fn apply(
-        &self,
-        object: &Value,
-        manager: &str,
-        force: bool,
-        done: &mut Vec<Written>,
-    ) -> Result<(), OperationError> {
+    async fn apply(&self, object: &Value, manager: &str, force: bool, done: &mut Vec<Written>) -> Result<(), Refused> {
         let kind = self.kind_of(object).await?;
         let (key, source) = (Key::of(&kind, object), self.cache.source());
         let known = self.cache.known(&kind, &key.namespace, &key.name);
@@ -150,7 +139,7 @@ impl Writer<'_> {
         let requests = self.cache.requests();
         let answer = requests.apply(&kind, &key.namespace, &key.name, manager, force, object).await;
         let applied = self.counted("apply", &kind, answer)?;
-        if let Some(version) = meta::version(&applied) {
+        if let Some(version) = meta::revision(&applied) {
             self.sent.remember(source, &key, manager, object, version);
         }
         self.wrote(&key, &applied, done);
@@ -164,10 +153,10 @@ impl Writer<'_> {
         resource_version: Option<&str>,
         subresource: Option<&'static str>,
         done: &mut Vec<Written>,
-    ) -> Result<(), OperationError> {
+    ) -> Result<(), Refused> {
         let key = self.key_of(target).await?;
         if let Some(held) = self.held(&key).await
-            && diff::merge_patch(&held, &diff::merged(&held, merge)).is_none()
+            && merge_patch::is_in(&held, merge)
         {
             return Ok(());
         }
@@ -181,7 +170,7 @@ impl Writer<'_> {
                 Ok(())
             }
             Err(error) => {
-                if error.kind == ErrorKind::Conflict
+                if error.refusal == Refusal::Conflict
                     && let Ok(Some(live)) = self.cache.get_live(&key.kind, &key.namespace, &key.name).await
                 {
                     // The next pass has to see what stood in the way.
@@ -198,10 +187,10 @@ impl Writer<'_> {
         uid: Option<&str>,
         propagation: Option<Propagation>,
         done: &mut Vec<Written>,
-    ) -> Result<(), OperationError> {
+    ) -> Result<(), Refused> {
         let key = match self.key_of(target).await {
             // A kind that is gone has taken its objects with it.
-            Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.refusal == Refusal::NotFound => return Ok(()),
             key => key?,
         };
         let known = self.cache.known(&key.kind, &key.namespace, &key.name);
@@ -231,37 +220,34 @@ impl Writer<'_> {
                 self.wrote(&key, &deleting, done);
                 Ok(())
             }
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
+            Err(error) if error.refusal == Refusal::NotFound => Ok(()),
             // The precondition failed: what has the name now is another object.
-            Err(error) if error.kind == ErrorKind::Conflict && uid.is_some() => Ok(()),
+            Err(error) if error.refusal == Refusal::Conflict && uid.is_some() => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    async fn set_conditions(
-        &self,
-        target: &Target,
-        wanted: &[&Value],
-        done: &mut Vec<Written>,
-    ) -> Result<(), OperationError> {
+    async fn set_conditions(&self, target: &Target, wanted: &[&Value], done: &mut Vec<Written>) -> Result<(), Refused> {
         let key = self.key_of(target).await?;
-        let mut outcome = Err(OperationError {
-            kind: ErrorKind::Conflict,
+        let mut outcome = Err(Refused {
+            refusal: Refusal::Conflict,
             reason: "Conflict".to_owned(),
             message: format!("{key} kept changing"),
         });
         for _ in 0..CONDITION_TRIES {
             let Some(live) = self.cache.get_live(&key.kind, &key.namespace, &key.name).await? else {
-                return Err(OperationError {
-                    kind: ErrorKind::NotFound,
+                return Err(Refused {
+                    refusal: Refusal::NotFound,
                     reason: "NotFound".to_owned(),
                     message: format!("{key} does not exist"),
                 });
             };
             let held = live.pointer("/status/conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             let now = Timestamp::now().strftime("%FT%TZ").to_string();
-            let with = |held: Vec<Value>, condition: &&Value| diff::with_condition(&held, condition, &now);
-            let conditions = wanted.iter().fold(held.to_vec(), with);
+            let mut conditions = held.to_vec();
+            for condition in wanted {
+                conditions::put(&mut conditions, (*condition).clone(), &now);
+            }
             if conditions == held {
                 return Ok(());
             }
@@ -272,14 +258,14 @@ impl Writer<'_> {
                     self.wrote(&key, &answer, done);
                     return Ok(());
                 }
-                Err(error) if error.kind == ErrorKind::Conflict => outcome = Err(error),
+                Err(error) if error.refusal == Refusal::Conflict => outcome = Err(error),
                 Err(error) => return Err(error),
             }
         }
         outcome
     }
 
-    async fn evict(&self, target: &Target, grace_period: Option<i64>) -> Result<(), OperationError> {
+    async fn evict(&self, target: &Target, grace_period: Option<i64>) -> Result<(), Refused> {
         let key = self.key_of(target).await?;
         let mut eviction = json!({
             "apiVersion": "policy/v1",
@@ -292,7 +278,7 @@ impl Writer<'_> {
         let requests = self.cache.requests();
         let answer = requests.create_subresource(&key.kind, &key.namespace, &key.name, "eviction", &eviction).await;
         match self.counted("evict", &key.kind, answer) {
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
+            Err(error) if error.refusal == Refusal::NotFound => Ok(()),
             answer => answer.map(drop),
         }
     }
@@ -307,29 +293,24 @@ impl Writer<'_> {
         Some(Value::clone(&held))
     }
 
-    async fn kind_of(&self, object: &Value) -> Result<Kind, OperationError> {
+    async fn kind_of(&self, object: &Value) -> Result<Kind, Refused> {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
         Ok(self.cache.kind_at(text("apiVersion"), text("kind")).await?)
     }
 
-    async fn key_of(&self, target: &Target) -> Result<Key, OperationError> {
+    async fn key_of(&self, target: &Target) -> Result<Key, Refused> {
         let kind = self.cache.kind_at(&target.api_version, &target.kind).await?;
         let namespace = if kind.namespaced { target.namespace.as_str() } else { "" };
         Ok(Key::new(&kind, namespace, &target.name))
     }
 
     fn wrote(&self, key: &Key, answer: &Value, done: &mut Vec<Written>) {
-        let mark = meta::version(answer).map(Mark::Version);
+        let mark = meta::revision(answer).map(Mark::Version);
         done.extend(mark.map(|mark| written(self.cache.source().clone(), key, mark)));
     }
 
-    fn counted(
-        &self,
-        verb: &'static str,
-        kind: &Kind,
-        answer: Result<Value, kube::Error>,
-    ) -> Result<Value, OperationError> {
-        let answer = answer.map_err(OperationError::from);
+    fn counted(&self, verb: &'static str, kind: &Kind, answer: Result<Value, kube::Error>) -> Result<Value, Refused> {
+        let answer = answer.map_err(refusal::of_request);
         self.metrics.count_write(&WriteLabels {
             controller: self.controller.to_owned(),
             verb,
@@ -341,7 +322,7 @@ impl Writer<'_> {
             },
             outcome: match &answer {
                 Ok(_) => "ok",
-                Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::AlreadyExists) => "conflict",
+                Err(error) if matches!(error.refusal, Refusal::Conflict | Refusal::AlreadyExists) => "conflict",
                 Err(_) => "error",
             },
         });
@@ -354,10 +335,10 @@ fn is_ours(found: &Value, wanted: &Value) -> bool {
     let created_for = |object: &Value| {
         object["metadata"]["annotations"][CREATED_FOR].as_str().filter(|uid| !uid.is_empty()).map(str::to_owned)
     };
-    meta::owner_references(wanted)
+    owners::references(wanted)
         .iter()
         .filter_map(|owner| owner["uid"].as_str())
-        .any(|uid| !uid.is_empty() && meta::is_owned_by(found, uid))
+        .any(|uid| !uid.is_empty() && owners::is_owned_by(found, uid))
         || (created_for(wanted).is_some() && created_for(wanted) == created_for(found))
 }
 

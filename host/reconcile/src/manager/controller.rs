@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use capwasm_contract::{Event, Refusal};
+use capwasm_object::meta;
 use futures::FutureExt;
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -24,9 +26,8 @@ use crate::{
     hold,
     interests::ControllerId,
     kind::{ClusterId, Key, Kind, Source},
-    meta,
     metrics::{ControllerLabel, QueueLabels, ResultLabels},
-    plan::{ErrorKind, Event, Plan, Results, Verdict},
+    plan::{Plan, Results, Verdict},
     queue::{Outcome, Run},
     reconciler::{Pass, ReconcileError, Reconciler},
     slots::Share,
@@ -290,7 +291,8 @@ impl Controller {
     }
 
     fn outcome(&self, plan: &Plan, applied: &Applied) -> Outcome {
-        let operation_conflict = applied.failed_operation().is_some_and(|(_, error)| error.kind == ErrorKind::Conflict);
+        let operation_conflict =
+            applied.failed_operation().is_some_and(|(_, error)| error.refusal == Refusal::Conflict);
         if applied.conflict || operation_conflict {
             return Outcome::Conflict;
         }

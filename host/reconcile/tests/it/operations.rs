@@ -5,16 +5,15 @@ use std::{
     time::Duration,
 };
 
-use capwasm_reconcile::{
-    Action, ErrorKind, Event, Operation, Plan, Results, Target, Verdict, apply::CREATED_FOR, meta,
-};
+use capwasm_object::{meta, owners};
+use capwasm_reconcile::{Action, Event, Operation, Plan, Refusal, Results, Target, Verdict, apply::CREATED_FOR};
 use serde_json::{Value, json};
 
 use crate::support::{Closure, World, config, config_kind, configs, until, widgets};
 
 fn owned(pass_object: &Value, name: &str) -> Value {
     let mut object = config(name);
-    meta::set_owner(&mut object, meta::reference_to(pass_object, true));
+    owners::set(&mut object, owners::reference_to(pass_object, true));
     object
 }
 
@@ -53,7 +52,7 @@ async fn the_first_failure_stops_the_rest_and_keeps_the_finalizer() {
     let results = told.lock().unwrap().iter().find(|results| !results.is_empty()).unwrap().clone();
     assert_eq!(results.len(), 2);
     assert_eq!(results[0], ("mine".to_owned(), Ok(())));
-    assert_eq!(results[1].1.as_ref().unwrap_err().kind, ErrorKind::Conflict);
+    assert_eq!(results[1].1.as_ref().unwrap_err().refusal, Refusal::Conflict);
     assert_eq!(results[1].1.as_ref().unwrap_err().reason, "OwnedByAnother");
     let object = world.get_widget("w").await.unwrap();
     assert_eq!(object["status"]["reached"], true, "the status is written whatever the operations did");
@@ -96,7 +95,7 @@ async fn deletes_hit_the_meant_object_only() {
     let world = World::start().await;
     let kept = world.add_config("kept", json!({})).await;
     let gone = world.add_config("gone", json!({})).await;
-    let uid = |object: &Value| Some(meta::text(object, "uid").to_owned());
+    let uid = |object: &Value| Some(meta::uid(object).to_owned());
     let (gone_uid, other_uid) = (uid(&gone), uid(&gone));
     let delete = |name: &str, uid: Option<String>| {
         let target = Target::new(&config_kind(), "default", name);
@@ -206,7 +205,7 @@ async fn what_a_plan_creates_is_born_with_the_finalizers_of_its_reconciler() {
     let world = World::start().await;
     let (closure, _) = once(|object| {
         let child = json!({"apiVersion": "test.capwasm.dev/v1", "kind": "Widget", "metadata": {"name": "child", "namespace": "default",
-            "ownerReferences": [meta::reference_to(object, true)]}});
+            "ownerReferences": [owners::reference_to(object, true)]}});
         let parent = object["metadata"]["name"] == "w";
         Plan {
             operations: if parent { vec![Operation::management("c", Action::Create(child))] } else { vec![] },

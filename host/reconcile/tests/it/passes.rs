@@ -6,9 +6,10 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use capwasm_object::{meta, owners};
 use capwasm_reconcile::{
     Action, Cache, ClusterId, Manager, ManagerOptions, Metrics, Operation, Plan, Selector, Source, Unavailable,
-    Verdict, Workloads, cache::node_kind, meta,
+    Verdict, Workloads, cache::node_kind,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -27,11 +28,11 @@ fn creator() -> Closure {
     Closure::new(move |pass| {
         let serial = serial.clone();
         Box::pin(async move {
-            let own = Selector::owned_by(meta::text(&pass.object, "uid"));
+            let own = Selector::owned_by(meta::uid(&pass.object));
             let mut plan = Plan::nothing();
             if pass.view.list(&config_kind(), Some("default"), &own).await?.is_empty() {
                 let mut object = config(&format!("made-{}", serial.fetch_add(1, Ordering::SeqCst)));
-                meta::set_owner(&mut object, meta::reference_to(&pass.object, true));
+                owners::set(&mut object, owners::reference_to(&pass.object, true));
                 plan.operations.push(Operation::management("make", Action::Create(object)));
             }
             Ok(plan)

@@ -17,7 +17,7 @@ use capwasm_remote::{
     ForwardError, Workload,
     etcd::{Etcd, EtcdError, members::Member},
 };
-use capwasm_sim::{
+use capwasm_sim_node::{
     etcd::{CLIENT_PORT, Running},
     kubeadm::pki::{Algorithm, Authority, Pair, Profile},
     port_forward::ToPodAddress,
@@ -36,7 +36,7 @@ struct Stacked {
     server: WorkloadServer,
     workload: Workload,
     authority: Authority,
-    members: Arc<capwasm_sim::etcd::Etcd>,
+    members: Arc<capwasm_sim_node::etcd::Etcd>,
     addresses: BTreeMap<&'static str, IpAddr>,
     _directory: tempfile::TempDir,
 }
@@ -55,7 +55,7 @@ impl Stacked {
         let address = |number: usize| IpAddr::V4(Ipv4Addr::new(127, second, third, u8::try_from(number).unwrap() + 1));
         let stacked = Self {
             authority: Authority::generate("etcd-ca", Algorithm::EcdsaP256).unwrap(),
-            members: capwasm_sim::etcd::Etcd::open(&directory.path().join("etcd")).unwrap(),
+            members: capwasm_sim_node::etcd::Etcd::open(&directory.path().join("etcd")).unwrap(),
             addresses: nodes.iter().enumerate().map(|(number, node)| (*node, address(number))).collect(),
             _directory: directory,
             world,

@@ -2,8 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod connections;
-#[path = "../../../sim/tests/support/mod.rs"]
-mod engine;
 mod etcd;
 mod simulated_engine;
 mod support;

@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use capwasm_remote::{Workload, etcd::members::Member};
+use capwasm_sim_engine::testing::Sim;
+use capwasm_sim_node::testing::{Certificates, VERSION, call, cluster, join_control_plane, node, prepare};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::{
-    engine::{Certificates, Sim, VERSION, call, cluster, join_control_plane, node, prepare},
-    support::{SECRETS, World, send, until},
-};
+use crate::support::{SECRETS, World, send, until};
 
 /// An administrator's kubeconfig.
 fn kubeconfig(certificates: &Certificates, endpoint: &str) -> String {
-    use capwasm_sim::kubeadm::pki::{Algorithm, Profile};
+    use capwasm_sim_node::kubeadm::pki::{Algorithm, Profile};
     let profile = Profile::client("admin", Some("system:masters"));
     let pair = certificates.ca.issue(&profile, Algorithm::EcdsaP256).unwrap();
     let encoded = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
@@ -66,7 +65,7 @@ async fn control_planes_that_kubeadm_made_have_members_that_come_die_and_are_tak
     let sim = Sim::start(directory.path()).await;
     let docker = &sim.docker;
     prepare(docker).await;
-    let certificates = Arc::new(Certificates::new());
+    let certificates = Arc::new(Certificates::generate());
     let endpoint = cluster(docker, "c", &certificates).await;
     for name in ["c-cp-2", "c-cp-3"] {
         node(docker, name, VERSION).await;

@@ -1,10 +1,10 @@
 //! `call`: facts of this call. Needs no grant.
 
+use capwasm_contract::Facts;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::{call, types};
-use crate::call::Facts;
 
 /// What `call` sees.
 pub(crate) struct CallView<'a> {

@@ -3,15 +3,15 @@
 
 use std::result::Result as Answer;
 
+use capwasm_contract::Refused;
+use capwasm_contract::recording::Request;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::{etcd, types};
-use crate::call::{Etcd, EtcdMember};
+use crate::call::Etcd;
 use crate::capability::http::count_request;
-use crate::record::Request;
 use crate::record::tape::Tape;
-use crate::refused::Refused;
 
 /// What `etcd` sees.
 pub(crate) struct EtcdView<'a> {
@@ -55,12 +55,5 @@ impl etcd::Host for EtcdView<'_> {
     async fn move_leader(&mut self, to: u64) -> Result<Answer<(), types::CallError>> {
         let moved = async { admit(self.source, self.granted, self.requests_left)?.move_leader(to).await };
         Ok(self.tape.ask(|| Request::EtcdMoveLeader { to }, moved).await?.map_err(Into::into))
-    }
-}
-
-impl From<EtcdMember> for etcd::Member {
-    fn from(member: EtcdMember) -> Self {
-        let EtcdMember { id, name, peer_urls, learner, leader, healthy, message, alarms } = member;
-        etcd::Member { id, name, peer_urls, learner, leader, healthy, message, alarms }
     }
 }

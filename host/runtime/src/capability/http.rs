@@ -3,15 +3,15 @@
 use std::result::Result as Answer;
 use std::time::Duration;
 
+use capwasm_contract::recording::Request;
+use capwasm_contract::{Refusal, Refused};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::bindings::{http, types};
-use crate::http::{HttpClient, HttpRequest, HttpResponse, Trust};
+use crate::http::{HttpClient, HttpRequest, Trust};
 use crate::meter::Clocks;
 use crate::record::tape::Tape;
-use crate::record::{Exchange, Request};
-use crate::refused::{Refusal, Refused};
 
 /// A client that a guest made: what it trusts and how long it waits.
 #[derive(Default)]
@@ -44,10 +44,6 @@ pub(crate) fn count_request(left: &mut u32) -> Answer<(), Refused> {
     let message = "this call has made all requests that it may make (limits.requests)";
     *left = left.checked_sub(1).ok_or_else(|| Refused::new(Refusal::Limit, "TooManyRequests", message))?;
     Ok(())
-}
-
-fn response(answer: HttpResponse) -> http::Response {
-    http::Response { status: answer.status, headers: answer.headers, body: answer.body.to_vec() }
 }
 
 impl http::Host for HttpView<'_> {}
@@ -84,14 +80,14 @@ impl http::HostClient for HttpView<'_> {
     ) -> Result<Answer<http::Response, types::CallError>> {
         let GuestClient { trust, deadline } = self.table.get(&client)?;
         let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
-        let asked = || Request::HttpSend(Exchange::new(&request, trust));
+        let asked = || Request::HttpSend(request.recorded(trust));
         let sent = async {
             count_request(self.requests_left)?;
             // An endpoint with a limit of its own (an image pull) is waited for on that limit, not on the call's.
             let _held = self.client.has_own_limit(&request.url).then(|| self.clocks.wall.hold());
             self.clocks.cpu.outside(self.client.send(request.clone(), trust)).await
         };
-        Ok(self.tape.ask(asked, sent).await?.map(response).map_err(Into::into))
+        Ok(self.tape.ask(asked, sent).await?.map(Into::into).map_err(Into::into))
     }
 
     async fn recent(
@@ -106,7 +102,7 @@ impl http::HostClient for HttpView<'_> {
         let GuestClient { trust, deadline } = self.table.get(&client)?;
         let max_age = Duration::from_millis(max_age_ms);
         let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
-        let asked = || Request::HttpRecent { request: Exchange::new(&request, trust), max_age_ms };
+        let asked = || Request::HttpRecent { request: request.recorded(trust), max_age_ms };
         let sent = async {
             // No request, so it does not count as one.
             if let Some(answer) = self.client.recent(&request, trust, max_age) {
@@ -116,7 +112,7 @@ impl http::HostClient for HttpView<'_> {
             let _held = self.client.has_own_limit(&request.url).then(|| self.clocks.wall.hold());
             self.clocks.cpu.outside(self.client.send_and_keep(request.clone(), trust, max_age)).await
         };
-        Ok(self.tape.ask(asked, sent).await?.map(response).map_err(Into::into))
+        Ok(self.tape.ask(asked, sent).await?.map(Into::into).map_err(Into::into))
     }
 
     fn drop(&mut self, client: Resource<GuestClient>) -> Result<()> {

@@ -2,6 +2,8 @@
 
 use std::result::Result as Answer;
 
+use capwasm_contract::recording::Request;
+use capwasm_contract::{ObjectRef, Refused, Selection};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
@@ -9,10 +11,7 @@ use crate::bindings::{lookup, types};
 use crate::call::Lookup;
 use crate::capability::names;
 use crate::capability::scope::Scope;
-use crate::outcome::ObjectRef;
 use crate::record::tape::Tape;
-use crate::record::{Request, Selection};
-use crate::refused::Refused;
 
 /// What `lookup` sees.
 pub(crate) struct LookupView<'a> {
@@ -45,7 +44,7 @@ async fn many(source: &dyn Lookup, scope: &Scope, of: &Selection) -> Answer<Vec<
     scope.read(&of.api_version, &of.kind, namespace)?;
     names::api_version(&of.api_version)?;
     names::namespace(namespace)?;
-    source.list(&of.api_version, &of.kind, namespace, &of.labels).await
+    source.list(of).await
 }
 
 impl lookup::Host for LookupView<'_> {

@@ -1,8 +1,7 @@
 //! Names that a guest gives. Each becomes one segment of a URL's path, and has to stay one: `x?y=-ca` fits a grant of `*-ca`
 //! and would open `x`, and the namespace `a/secrets/b?c=` would turn a read of Pods into one of a Secret.
 
-use crate::outcome::ObjectRef;
-use crate::refused::Refused;
+use capwasm_contract::{ObjectRef, Refused};
 
 /// Whether a name is one: Kubernetes has no object whose name is not.
 pub(crate) fn name(name: &str) -> Result<(), Refused> {

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use capwasm_contract::{Condition, Event, ObjectRef, Operation, Outcome, Place, Refused};
+use capwasm_object::group_version::group;
 use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
 use wasmtime::{Result, bail};
@@ -12,8 +14,6 @@ use crate::capability::names;
 use crate::capability::scope::{Scope, not_granted};
 use crate::failure::Stop;
 use crate::grants::covers;
-use crate::outcome::{Condition, Event, ObjectRef, Operation, Outcome, Place, group};
-use crate::refused::Refused;
 
 /// What was collected, and how much more may be.
 pub(crate) struct Collector {
@@ -147,9 +147,7 @@ impl outcome::Host for OutcomeView<'_> {
     }
 
     fn wake_after(&mut self, ms: u64) -> Result<()> {
-        let after = Duration::from_millis(ms);
-        let earliest = self.collector.outcome.wake_after.map_or(after, |at| at.min(after));
-        self.collector.outcome.wake_after = Some(earliest);
+        self.collector.outcome.wake_after(Duration::from_millis(ms));
         Ok(())
     }
 
@@ -220,7 +218,7 @@ mod tests {
     use super::*;
     use crate::bindings::outcome::Host;
     use crate::grants::Grants;
-    use capwasm_api::descriptor::KindPattern;
+    use capwasm_contract::descriptor::KindPattern;
     use serde_json::json;
     use std::sync::Arc;
 

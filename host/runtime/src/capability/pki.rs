@@ -7,15 +7,14 @@ mod certificate;
 
 use std::result::Result as Answer;
 
+use capwasm_contract::recording::Request;
+use capwasm_contract::{Algorithm, Pair, Refusal, Refused, Subject};
 use rand::RngExt;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
-use crate::bindings::pki::{self, Algorithm, Pair, Subject};
-use crate::bindings::types;
-use crate::record::Request;
+use crate::bindings::{pki, types};
 use crate::record::tape::Tape;
-use crate::refused::{Refusal, Refused};
 
 /// What `pki` sees.
 pub(crate) struct PkiView<'a> {
@@ -70,46 +69,48 @@ impl pki::Host for PkiView<'_> {
     async fn new_authority(
         &mut self,
         common_name: String,
-        algorithm: Algorithm,
+        algorithm: pki::Algorithm,
         days: u32,
-    ) -> Result<Answer<Pair, types::CallError>> {
-        let request = || Request::NewAuthority { common_name: common_name.clone(), algorithm: algorithm.into(), days };
+    ) -> Result<Answer<pki::Pair, types::CallError>> {
+        let algorithm = Algorithm::from(algorithm);
+        let request = || Request::NewAuthority { common_name: common_name.clone(), algorithm, days };
         let made = async {
             take_key(self.granted, self.keys_left)?;
             let (now_ms, name) = (self.now_ms, common_name.clone());
             off_thread(algorithm, move || certificate::authority(&name, algorithm, days, now_ms)).await
         };
-        Ok(self.tape.ask(request, made).await?.map_err(Into::into))
+        Ok(self.tape.ask(request, made).await?.map(Into::into).map_err(Into::into))
     }
 
     async fn issue_client(
         &mut self,
-        authority: Pair,
-        subject: Subject,
-        algorithm: Algorithm,
+        authority: pki::Pair,
+        subject: pki::Subject,
+        algorithm: pki::Algorithm,
         days: u32,
-    ) -> Result<Answer<Pair, types::CallError>> {
-        let request = || Request::IssueClient {
-            authority: (&authority).into(),
-            subject: (&subject).into(),
-            algorithm: algorithm.into(),
-            days,
-        };
+    ) -> Result<Answer<pki::Pair, types::CallError>> {
+        let (authority, subject) = (Pair::from(authority), Subject::from(subject));
+        let algorithm = Algorithm::from(algorithm);
+        let request =
+            || Request::IssueClient { authority: authority.clone(), subject: subject.clone(), algorithm, days };
         let made = async {
             take_key(self.granted, self.keys_left)?;
             let (now_ms, authority, subject) = (self.now_ms, authority.clone(), subject.clone());
             off_thread(algorithm, move || certificate::client(&authority, &subject, algorithm, days, now_ms)).await
         };
-        Ok(self.tape.ask(request, made).await?.map_err(Into::into))
+        Ok(self.tape.ask(request, made).await?.map(Into::into).map_err(Into::into))
     }
 
-    async fn new_signing_key(&mut self, algorithm: Algorithm) -> Result<Answer<(String, String), types::CallError>> {
+    async fn new_signing_key(
+        &mut self,
+        algorithm: pki::Algorithm,
+    ) -> Result<Answer<(String, String), types::CallError>> {
+        let algorithm = Algorithm::from(algorithm);
         let made = async {
             take_key(self.granted, self.keys_left)?;
             off_thread(algorithm, move || certificate::signing_key(algorithm)).await
         };
-        let request = || Request::NewSigningKey { algorithm: algorithm.into() };
-        Ok(self.tape.ask(request, made).await?.map_err(Into::into))
+        Ok(self.tape.ask(|| Request::NewSigningKey { algorithm }, made).await?.map_err(Into::into))
     }
 
     fn public_key_hash(&mut self, certificate_pem: String) -> Result<Answer<String, types::CallError>> {
@@ -157,14 +158,14 @@ mod tests {
     async fn nothing_is_made_without_the_grant_or_past_the_number_of_keys() {
         let mut none = 5;
         let mut denied = PkiView { granted: false, now_ms: 0, keys_left: &mut none, tape: &mut Tape::Off };
-        let refused = denied.new_signing_key(Algorithm::EcdsaP256).await.unwrap().unwrap_err();
+        let refused = denied.new_signing_key(pki::Algorithm::EcdsaP256).await.unwrap().unwrap_err();
         assert_eq!(refused.refusal, types::Refusal::Denied);
         assert!(denied.random_token("ab".into(), 3).is_err());
 
         let mut left = 1;
         let mut view = PkiView { granted: true, now_ms: 0, keys_left: &mut left, tape: &mut Tape::Off };
-        assert!(view.new_signing_key(Algorithm::EcdsaP256).await.unwrap().is_ok());
-        let refused = view.new_signing_key(Algorithm::EcdsaP256).await.unwrap().unwrap_err();
+        assert!(view.new_signing_key(pki::Algorithm::EcdsaP256).await.unwrap().is_ok());
+        let refused = view.new_signing_key(pki::Algorithm::EcdsaP256).await.unwrap().unwrap_err();
         assert_eq!(refused.refusal, types::Refusal::Limit);
     }
 

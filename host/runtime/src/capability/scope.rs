@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, OnceLock};
 
+use capwasm_contract::Refused;
+use capwasm_object::group_version::group;
 use serde::Deserialize;
 
 use crate::grants::{Grants, covers};
-use crate::outcome::group;
-use crate::refused::Refused;
 
 /// Grants, seen from one object.
 pub(crate) struct Scope {
@@ -80,7 +80,7 @@ pub(crate) fn not_granted(grant: &str, api_version: &str, kind: &str) -> Refused
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-    use capwasm_api::descriptor::KindPattern;
+    use capwasm_contract::descriptor::KindPattern;
 
     fn scope(namespaces: &[&str]) -> Scope {
         let grants = Grants {

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::result::Result as Answer;
 
+use capwasm_contract::Refused;
+use capwasm_contract::recording::{Given, OnTape, Request, SecretRef};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
@@ -11,9 +13,7 @@ use crate::bindings::{secrets, types};
 use crate::call::Secrets;
 use crate::capability::names;
 use crate::capability::scope::Scope;
-use crate::record::tape::{Given, OnTape, Tape};
-use crate::record::{Request, SecretRef};
-use crate::refused::Refused;
+use crate::record::tape::Tape;
 
 /// A Secret that a guest holds a handle of.
 pub struct OpenSecret {

@@ -3,6 +3,9 @@
 
 use std::result::Result as Answer;
 
+use capwasm_contract::recording::Request;
+use capwasm_contract::{ObjectRef, Refused, Selection};
+use capwasm_object::group_version::group;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
@@ -12,10 +15,7 @@ use crate::capability::http::count_request;
 use crate::capability::names;
 use crate::capability::scope::not_granted;
 use crate::grants::{Grants, covers};
-use crate::outcome::{ObjectRef, group};
 use crate::record::tape::Tape;
-use crate::record::{Request, Selection};
-use crate::refused::Refused;
 
 /// What `workload` sees.
 pub(crate) struct WorkloadView<'a> {
@@ -56,7 +56,7 @@ async fn many(source: &dyn Lookup, grants: &Grants, of: &Selection) -> Answer<Ve
     granted(grants, &of.api_version, &of.kind)?;
     names::api_version(&of.api_version)?;
     names::namespace(of.namespace.as_deref())?;
-    source.list(&of.api_version, &of.kind, of.namespace.as_deref(), &of.labels).await
+    source.list(of).await
 }
 
 impl workload::Host for WorkloadView<'_> {

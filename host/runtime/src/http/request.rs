@@ -6,8 +6,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header, uri};
-
-use crate::refused::Refused;
+use capwasm_contract::Refused;
 
 /// Headers that describe the connection or the message's frame, or name the host.
 const NOT_THE_GUESTS: [HeaderName; 10] = [
@@ -117,7 +116,7 @@ pub(super) fn bare_host(host: &str) -> &str {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-    use crate::refused::Refusal;
+    use capwasm_contract::Refusal;
 
     #[test]
     fn only_a_plain_url_of_the_endpoint_domain_names_an_endpoint() {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use capwasm_contract::{Refusal, Refused};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -15,7 +16,6 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::grants::NamedEndpoint;
-use crate::refused::{Refusal, Refused};
 
 /// Whom a guest's client trusts besides the system's roots, or that it trusts everybody.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use capwasm_api::descriptor::{Descriptor, KindDescriptor, Role, Wants};
+use capwasm_contract::descriptor::{Descriptor, KindDescriptor, Role, Wants};
 use serde_json::Value;
 
 use crate::grants::{Origin, is_guarded};

@@ -1,9 +1,9 @@
 //! `admission`: defaults and rules of a provider's kinds.
 
+use capwasm_contract::Failure;
 use wasmtime::Store;
 
 use super::{Exports, Provider, PureError, PureReply};
-use crate::failure::Failure;
 use crate::state::State;
 
 const DEFAULT: &str = "admission.default";

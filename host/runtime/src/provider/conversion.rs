@@ -1,9 +1,9 @@
 //! `conversion.convert`: an object in another API version of its kind.
 
+use capwasm_contract::Failure;
 use wasmtime::Store;
 
 use super::{Exports, Provider, PureError, PureReply};
-use crate::failure::Failure;
 use crate::state::State;
 
 const CONVERT: &str = "conversion.convert";

@@ -5,18 +5,19 @@
 
 use std::sync::Arc;
 
+use capwasm_contract::{Facts, Failure, Function, Problem};
 use tokio::sync::Semaphore;
 use tracing::Instrument;
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
 use super::{Exports, Guest, contained};
-use crate::answer::{CallStats, Problem};
 use crate::bindings::types;
-use crate::call::{Call, Capabilities, Facts, Function};
-use crate::failure::{CallError, Failure};
+use crate::call::{Call, Capabilities};
+use crate::failure::CallError;
 use crate::grants::Grants;
 use crate::record::tape::Tape;
+use crate::reply::CallStats;
 use crate::state::State;
 
 /// What a pure function answered.

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use capwasm_contract::recording::Ended;
+use capwasm_contract::{Failure, Function};
+
 use super::{Finished, Provider, contained};
-use crate::answer::Reply;
-use crate::call::{Call, Capabilities, Function};
-use crate::failure::{CallError, Failure};
+use crate::call::{Call, Capabilities};
+use crate::failure::CallError;
 use crate::grants::Grants;
 use crate::limits::Limits;
 use crate::record::player::Player;
 use crate::record::tape::Tape;
-use crate::record::{Ended, Recorder, Recording, Replay, Replayed};
+use crate::record::{Recorder, Recording, Replay, Replayed};
+use crate::reply::Reply;
 
 /// What of a recording is known before its call.
 pub(super) struct Begun {

@@ -3,26 +3,12 @@
 use std::io::{Read, Write};
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
-use serde::{Deserialize, Serialize};
+use capwasm_contract::recording::{FORMAT, Header, Written};
 
 use super::Recording;
 
-/// The version that is written; the only one that there is.
-const FORMAT: u32 = 1;
 /// Largest file that is read, bytes: base64 and JSON make a full tape at most six times as long.
 const FILE_BYTES: u64 = 128 << 20;
-
-#[derive(Serialize)]
-struct Written<'a> {
-    format: u32,
-    #[serde(flatten)]
-    recording: &'a Recording,
-}
-
-#[derive(Deserialize)]
-struct Version {
-    format: u32,
-}
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +83,7 @@ pub fn read(file: impl Read) -> Result<Recording, ReadError> {
     if text.len() as u64 > FILE_BYTES {
         return Err(ReadError::TooLarge);
     }
-    let Version { format } = serde_json::from_slice(&text)?;
+    let Header { format } = serde_json::from_slice(&text)?;
     if format != FORMAT {
         return Err(ReadError::Format { found: format });
     }

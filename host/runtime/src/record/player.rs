@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use capwasm_contract::Failure::{Cpu, Wall};
+use capwasm_contract::recording::{Class, Ended, Entry, Request, answering, next_effect};
 use serde::{Deserialize, Serialize};
 
-use super::request::{Class, Request};
-use super::tape::{Entry, Turn};
-use super::{Ended, Recording};
+use super::Recording;
+use super::tape::Turn;
 use crate::call::Capabilities;
 use crate::failure::Stop;
 use crate::grants::Grants;
@@ -47,7 +48,6 @@ pub struct Replayed {
 impl Replayed {
     /// Whether the call came to what is recorded. Where a clock stopped it, where it was then does not count: clocks differ.
     pub fn is_as_recorded(&self, recording: &Recording) -> bool {
-        use crate::failure::Failure::{Cpu, Wall};
         let same = match (&self.ended, &recording.ended) {
             (Some(Ended::Failed(Cpu { .. })), Ended::Failed(Cpu { .. })) => true,
             (Some(Ended::Failed(Wall { .. })), Ended::Failed(Wall { .. })) => true,
@@ -126,7 +126,10 @@ impl Player {
             if alone {
                 return Ok(Turn::Ask);
             }
-            let recorded = if self.exact { self.entries.get(self.next) } else { self.next_of(request.class()) };
+            let recorded = match self.exact {
+                true => self.entries.get(self.next),
+                false => self.next_effect().filter(|_| request.class() == Class::Effect),
+            };
             self.divergence = Some(Divergence {
                 at: self.asked,
                 recorded: recorded.map(|e| e.request.clone()),
@@ -152,23 +155,15 @@ impl Player {
     }
 
     fn find(&self, request: &Request) -> Option<usize> {
-        if request.class() == Class::Effect {
-            let next = (0..self.entries.len()).find(|at| self.is_open(*at, Class::Effect))?;
-            return self.entries[next].request.same_effect(request).then_some(next);
-        }
-        let mut same = (0..self.entries.len()).filter(|at| self.entries[*at].request == *request);
-        let first = same.clone().find(|at| !self.used[*at]);
-        // What was read again reads as it did last.
-        first.or_else(|| same.next_back())
+        let class = request.class();
+        let effect = class == Class::Effect;
+        let same = |known: &Request| if effect { known.same_effect(request) } else { known == request };
+        answering(&self.entries, &self.used, class, same)
     }
 
-    fn is_open(&self, at: usize, class: Class) -> bool {
-        !self.used[at] && self.entries[at].request.class() == class
-    }
-
-    fn next_of(&self, class: Class) -> Option<&Entry> {
-        let at = (0..self.entries.len()).find(|at| class == Class::Effect && self.is_open(*at, class))?;
-        self.entries.get(at)
+    /// The effect that has to come next.
+    fn next_effect(&self) -> Option<&Entry> {
+        self.entries.get(next_effect(&self.entries, &self.used)?)
     }
 
     /// The end of the call: `ended` is what came out of it, and `recording` what had to.
@@ -183,7 +178,7 @@ impl Player {
         }
         let left = match self.exact {
             true => self.entries.get(self.next),
-            false => self.next_of(Class::Effect),
+            false => self.next_effect(),
         };
         let divergence =
             left.map(|entry| Divergence { at: self.asked + 1, asked: None, recorded: Some(entry.request.clone()) });
@@ -195,12 +190,11 @@ impl Player {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-    use crate::outcome::ObjectRef;
-    use crate::record::{Answered, Exchange, Given, SecretRef};
+    use capwasm_contract::recording::{Answered, Exchange, Given, SecretRef};
+    use capwasm_contract::{Algorithm, ObjectRef};
 
     fn get(name: &str) -> Request {
-        let target = ObjectRef { api_version: "v1".into(), kind: "A".into(), namespace: None, name: name.into() };
-        Request::LookupGet(target)
+        Request::LookupGet(ObjectRef::new("v1", "A", name))
     }
 
     fn post(body: &str) -> Request {
@@ -244,7 +238,7 @@ mod tests {
     #[test]
     fn what_a_tape_answers() {
         let later = Request::HttpSend(Exchange { deadline_ms: None, ..post("x").http().unwrap().clone() });
-        let key = Request::NewSigningKey { algorithm: crate::record::Algorithm::Ed25519 };
+        let key = Request::NewSigningKey { algorithm: Algorithm::Ed25519 };
         let live = Replay::Rehearse(Rehearsal { live: Some(Capabilities::none()), ..Rehearsal::default() });
         let secret = SecretRef::Named { namespace: None, name: "s".into() };
         let open = Request::SecretOpen(secret.clone());

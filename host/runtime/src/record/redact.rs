@@ -8,13 +8,11 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use capwasm_contract::recording::{Answered, Ended, Given, Request};
+use capwasm_contract::{Answer, Operation};
 use serde_json::Value;
 
-use super::request::Request;
-use super::tape::{Answered, Given};
-use super::{Ended, Recording};
-use crate::answer::Answer;
-use crate::outcome::Operation;
+use super::Recording;
 
 /// Shorter texts stand everywhere, and replacing them would leave nothing to read. A password this short is only replaced
 /// where its field says that it is one.

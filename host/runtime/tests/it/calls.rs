@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use capwasm_runtime::{Answer, Fault, Function, Grants, Limits, Refused};
+use capwasm_runtime::{Answer, ClusterAnswer, Fault, Function, Grants, Limits, MachineAnswer, PoolAnswer, Refused};
 use serde_json::json;
 
 use crate::support::{Bench, NOW_MS, seen};
@@ -15,14 +15,19 @@ async fn every_role_answers_in_its_own_type() {
         let call = capwasm_runtime::Call { function, ..bench.call(json!({"do": "facts"}), Grants::default()) };
         bench.provider.call(call).await.unwrap().answer.unwrap()
     };
-    let Answer::Cluster { provisioned: true, endpoint: Some(endpoint), failure_domains } =
+    let Answer::Cluster(ClusterAnswer { provisioned: true, endpoint: Some(endpoint), failure_domains }) =
         answer(Function::ClusterProvision).await
     else {
         panic!("no cluster")
     };
     assert_eq!((endpoint.port, failure_domains[0].name.as_str()), (6443, "a"));
-    assert!(matches!(answer(Function::MachineProvision).await, Answer::Machine { provisioned: true, .. }));
-    let Answer::Pool { provisioned: true, provider_ids, replicas: 2 } = answer(Function::PoolProvision).await else {
+    assert!(matches!(
+        answer(Function::MachineProvision).await,
+        Answer::Machine(MachineAnswer { provisioned: true, .. })
+    ));
+    let Answer::Pool(PoolAnswer { provisioned: true, provider_ids, replicas: 2 }) =
+        answer(Function::PoolProvision).await
+    else {
         panic!("no pool")
     };
     assert_eq!(provider_ids, ["fixture:////m-0", "fixture:////m-1"]);

@@ -1,6 +1,6 @@
 //! Every capability is denied until it is granted, and the refusal names the grant.
 
-use capwasm_api::descriptor::KindPattern;
+use capwasm_contract::descriptor::KindPattern;
 use capwasm_runtime::{Grants, Limits, Operation};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use capwasm_api::descriptor::KindPattern;
+use capwasm_contract::descriptor::KindPattern;
 use capwasm_runtime::{CallError, Failure, Function, Grants, Limits};
 use serde_json::json;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use capwasm_api::descriptor::Role;
+use capwasm_contract::descriptor::Role;
 use capwasm_runtime::{CompileError, Failure, Limits, LoadError, Runtime, RuntimeOptions};
+use capwasm_test_support::guests::{self, hostile as hostile_names};
 
 use serde_json::Value;
 
-use crate::guests::hostile as hostile_names;
 use crate::support::{guest, hostile, load_hostile, options};
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn the_published_schema_has_the_fields_of_the_descriptor() {
     descriptor.wants.workload_watches =
         serde_json::from_value(serde_json::json!([{"group": "", "kind": "ConfigMap"}])).unwrap();
     let document = serde_json::to_value(&descriptor).unwrap();
-    let schema = std::fs::read_to_string(crate::guests::root().join("wit/descriptor.schema.json")).unwrap();
+    let schema = std::fs::read_to_string(guests::root().join("wit/descriptor.schema.json")).unwrap();
     let schema: Value = serde_json::from_str(&schema).unwrap();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
     let rows = [(&document, &schema), (&document["wants"], &schema["$defs"]["wants"])];

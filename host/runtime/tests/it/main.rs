@@ -8,9 +8,6 @@ mod calls;
 mod compile;
 mod conversion;
 mod grants;
-#[path = "../../../../tests/src/guests.rs"]
-#[allow(dead_code, reason = "shared with the end-to-end tests, which build plugins too")]
-mod guests;
 mod http;
 mod limits;
 mod load;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use capwasm_api::descriptor::KindPattern;
+use capwasm_contract::descriptor::KindPattern;
 use capwasm_runtime::record::{self, Ended, Recorder, Recording, Rehearsal, Replay, Request};
 use capwasm_runtime::{Call, Capabilities, Failure, Grants, HttpClient, Limits, NamedEndpoint};
 use parking_lot::Mutex;

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use capwasm_runtime::{
     Call, CallError, Capabilities, Etcd, EtcdMember, Facts, Function, Grants, HttpClient, Limits, LoadError, Lookup,
-    Network, ObjectRef, Provider, Refused, Reply, Runtime, RuntimeOptions, Secrets, ServingCertificates,
+    Network, ObjectRef, Provider, Refused, Reply, Runtime, RuntimeOptions, Secrets, Selection, ServingCertificates,
 };
+use capwasm_test_support::guests;
 use serde_json::{Value, json};
-
-use crate::guests;
 
 pub const NOW_MS: u64 = 1_900_000_000_123;
 
@@ -123,8 +122,8 @@ impl Lookup for Objects {
         Ok(json!({"kind": target.kind, "name": target.name, "namespace": target.namespace}).to_string())
     }
 
-    async fn list(&self, _: &str, kind: &str, _: Option<&str>, labels: &str) -> Result<Vec<String>, Refused> {
-        Ok(vec![format!("{kind} {labels}")])
+    async fn list(&self, of: &Selection) -> Result<Vec<String>, Refused> {
+        Ok(vec![format!("{} {}", of.kind, of.labels)])
     }
 }
 

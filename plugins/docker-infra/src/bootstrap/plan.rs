@@ -1,8 +1,9 @@
 //! The files and steps of one machine's bootstrap.
 
+use capwasm_api::names::fingerprint;
+
 use std::collections::BTreeMap;
 
-use crate::haproxy::fingerprint;
 use crate::kind_node;
 use crate::recipe::{Directory, File, Recipe, Step, quote};
 use crate::tar::{Attributes, Writer};

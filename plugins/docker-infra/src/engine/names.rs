@@ -1,25 +1,21 @@
 //! Names in the engine's URLs, and names of images.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The slashes and colons of an image's name, which the engine's router wants plain, are left as well.
+const NOT_OF_IMAGES: &AsciiSet = &RESERVED.remove(b'/').remove(b':').remove(b'@');
+
 /// Percent-encodes everything that is not unreserved, so that a name can neither leave its place in a path nor add a
 /// parameter to a query.
 pub fn encode(text: &str) -> String {
-    encode_except(text, b"")
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// The same, but leaves the slashes and colons of an image's name, which the engine's router wants plain.
-pub fn encode_path(text: &str) -> String {
-    encode_except(text, b"/:@")
-}
-
-fn encode_except(text: &str, plain: &[u8]) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || plain.contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-        out
-    })
+/// The same for the name of an image in a path.
+pub fn encode_path(image: &str) -> String {
+    utf8_percent_encode(image, NOT_OF_IMAGES).to_string()
 }
 
 /// Name and tag; a digest stays in the name, and without either the engine would pull every tag.

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use capwasm_api::time;
 use capwasm_sdk::{Context, Problem, Refusal, object};
 use serde_json::{Value, json};
 
 use super::{BOOTSTRAP_SUCCEEDED, QUIET_SECONDS, Subject, UNDER_WAY, preload};
 use crate::bootstrap::{LOGS, Next, Observed, Plan, STEPS, decide, last_lines};
-use crate::clock;
 use crate::engine::{Container, Engine, EngineError};
 use crate::tar;
 
@@ -50,7 +50,7 @@ pub fn advance(
     let hint = subject.object.pointer("/status/bootstrap").cloned().unwrap_or_default();
     let run = Run { subject, engine, container, plan, hint, now: cx.host.now_ms() / 1_000 };
     run.remember_start(cx);
-    let container_started = clock::parse(&container.state.started_at);
+    let container_started = time::parse(&container.state.started_at);
     let mut observed = run.observe()?;
     let mut suspected = false;
     let mut started = None;
@@ -138,7 +138,7 @@ impl Run<'_> {
 
     /// When the bootstrap began.
     fn started(&self) -> Option<u64> {
-        clock::parse(object::text(&self.hint, "/startedAt"))
+        time::parse(object::text(&self.hint, "/startedAt"))
     }
 
     fn is_suspect(&self, since: Option<u64>) -> bool {
@@ -187,7 +187,7 @@ impl Run<'_> {
 
     fn remember_start(&self, cx: &mut Context<'_>) {
         if object::text(&self.hint, "/startedAt").is_empty() {
-            cx.out.status(json!({"bootstrap": {"startedAt": clock::format(self.now)}}));
+            cx.out.status(json!({"bootstrap": {"startedAt": time::format(self.now)}}));
         }
     }
 
@@ -220,7 +220,7 @@ impl Run<'_> {
         let limit = self.subject.timeout;
         let Some(started) = started.filter(|started| self.now > started + limit) else { return Ok(()) };
         cx.out.wake_after(OVERDUE_WAIT);
-        let began = clock::format(started);
+        let began = time::format(started);
         let message = format!("the bootstrap began at {began} and waits for {what}, longer than {limit} s");
         fail(cx, "BootstrapTimedOut", message).map(|_| ())
     }

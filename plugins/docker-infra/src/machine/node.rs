@@ -1,9 +1,9 @@
 //! The Node of a machine: it carries the same identity as the machine.
 
+use capwasm_api::time;
 use capwasm_sdk::{Context, ObjectRef, Place, Problem, Refusal, object};
 use serde_json::json;
 
-use crate::clock;
 use crate::engine::Container;
 use crate::kinds::provider_id;
 
@@ -29,8 +29,8 @@ pub fn identify(cx: &mut Context<'_>, name: &str, container: &Container) -> Resu
         }
         Err(refused) => return Err(refused.into()),
     };
-    let since = clock::parse(object::text(&node, "/metadata/creationTimestamp"));
-    if since.zip(clock::parse(&container.created)).is_some_and(|(node, container)| node + SKEW_SECONDS < container) {
+    let since = time::parse(object::text(&node, "/metadata/creationTimestamp"));
+    if since.zip(time::parse(&container.created)).is_some_and(|(node, container)| node + SKEW_SECONDS < container) {
         return Ok(Identity::Waiting(format!(
             "Node {name} is older than the machine: it is an earlier one's, and must go"
         )));

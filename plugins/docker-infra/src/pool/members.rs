@@ -1,6 +1,6 @@
 //! The members of a pool, as they are.
 
-use capwasm_sdk::{Host, Problem, object};
+use capwasm_sdk::{Host, Problem, Selection, object};
 use serde_json::{Value, json};
 
 use super::MADE_FROM;
@@ -40,8 +40,8 @@ pub struct Member {
 
 /// The pool's own DockerMachines, by name, and all names that are taken in it.
 pub fn of(host: &dyn Host, pool: &Value, selector: &str) -> Result<(Vec<Member>, Vec<String>), Problem> {
-    let docker_machines = host.lookup_list(API_VERSION, "DockerMachine", None, selector)?;
-    let machines = host.lookup_list("cluster.x-k8s.io/", "Machine", None, selector)?;
+    let docker_machines = host.lookup_list(&Selection::of(API_VERSION, "DockerMachine").labelled(selector))?;
+    let machines = host.lookup_list(&Selection::of("cluster.x-k8s.io/", "Machine").labelled(selector))?;
     let mut members: Vec<Member> = docker_machines
         .iter()
         .filter(|docker_machine| is_owned(docker_machine, object::uid(pool)))

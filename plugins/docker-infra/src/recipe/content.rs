@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use percent_encoding::percent_decode_str;
 
 /// What a compressed file may unpack to.
 const LARGEST: usize = 4 << 20;
@@ -66,20 +67,12 @@ pub fn data_url(url: &str) -> Result<Vec<u8>, &'static str> {
 }
 
 fn percent_decoded(text: &str) -> Result<Vec<u8>, &'static str> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [byte, tail @ ..] = rest {
-        rest = tail;
-        if *byte != b'%' {
-            out.push(*byte);
-            continue;
-        }
-        let hex = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let value = hex.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        out.push(value.ok_or("the data: URL has a broken escape")?);
-        rest = tail.get(2..).unwrap_or_default();
+    // The decoder leaves what is no escape as it is.
+    let is_escape = |after: &str| after.as_bytes().get(..2).is_some_and(|code| code.iter().all(u8::is_ascii_hexdigit));
+    if !text.split('%').skip(1).all(is_escape) {
+        return Err("the data: URL has a broken escape");
     }
-    Ok(out)
+    Ok(percent_decode_str(text).collect())
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ fn is_lie(trouble: &Trouble) -> bool {
 /// Deletes the object; time passes, and what was late arrives after the first pass.
 fn delete(world: &mut World, mut pass: impl FnMut(&mut World) -> Option<bool>) -> bool {
     let mut now = 1_700_000_000;
-    object::merge(&mut world.object, &json!({"metadata": {"deletionTimestamp": crate::clock::format(now)}}));
+    object::merge(&mut world.object, &json!({"metadata": {"deletionTimestamp": capwasm_api::time::format(now)}}));
     for _ in 0..12 {
         world.host.set_now_ms(now * 1_000);
         if pass(world) == Some(true) {

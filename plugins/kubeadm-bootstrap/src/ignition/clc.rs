@@ -159,7 +159,7 @@ const ROOT: &[Field] = &[
 
 /// Ignition and warnings, or all that is wrong.
 pub fn convert(text: &str, strict: bool) -> Result<(Value, Vec<String>), Vec<String>> {
-    let read = yaml::read(text).map_err(|error| vec![format!("it is not YAML: {error}")])?;
+    let read = yaml::values(text).map_err(|error| vec![format!("it is not YAML: {error}")])?;
     let mut report = Report::default();
     let made = match read {
         Value::Null => json!({}),

@@ -1,9 +1,9 @@
 //! Cluster API's own spellings of kubeadm's fields, and what newer versions of kubeadm brought.
 
+use capwasm_api::time;
 use capwasm_sdk::Problem;
 use serde_json::{Map, Value, json};
 
-use crate::time;
 use crate::version::{Minor, Version};
 
 /// `invalid` for what the version's kubeadm cannot do whatever its API version.
@@ -39,7 +39,7 @@ pub fn init(init: &mut Map<String, Value>, now_ms: u64) -> Result<(), Problem> {
                 }
                 let end =
                     expires.as_str().and_then(time::parse).ok_or_else(|| wrong("has an expires that is no time"))?;
-                let left = end.saturating_sub(now_ms) / 1000;
+                let left = end.saturating_mul(1000).saturating_sub(now_ms) / 1000;
                 if left == 0 {
                     return Err(wrong("has expired"));
                 }

@@ -1,7 +1,7 @@
 //! A machine's Node: whether its pods can be believed, and whether it is labelled and tainted as kubeadm does it.
 
-use capwasm_api::json;
 use capwasm_api::names::reason;
+use capwasm_object::json;
 use capwasm_sdk::object;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! A static pod.
 
-use capwasm_api::json;
 use capwasm_api::names::reason;
+use capwasm_object::json;
 use capwasm_sdk::object;
 use serde_json::Value;
 

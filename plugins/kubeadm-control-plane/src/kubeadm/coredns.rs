@@ -3,12 +3,12 @@
 //! From 1.8.0 on, CoreDNS reads every Corefile that an earlier of these versions read, so the Corefile stays as it is. What
 //! would need a Corefile to be rewritten (older versions, plugins that are gone, a step back) is refused, and said.
 
+use capwasm_kubeadm::Version;
 use capwasm_sdk::{Context, ObjectRef, Optional, Place, Problem};
 use serde_json::{Value, json};
 
 use super::image::Image;
 use crate::plane::ControlPlane;
-use crate::version::Version;
 
 /// The first version whose Corefiles later ones read.
 const FIRST: (u64, u64) = (1, 8);

@@ -1,10 +1,10 @@
 //! The ClusterConfiguration that kubeadm keeps for joining machines: read, brought up to date, compared. Pure.
 
+use capwasm_kubeadm::Version;
 use serde_json::{Map, Value, json};
 
 use crate::config::{LOCAL_MODE, default_gate, has_local_mode_gate, prune};
 use crate::plane::ControlPlane;
-use crate::version::Version;
 use capwasm_yaml::{Yaml, read};
 
 /// The first minor version of Kubernetes 1 whose kubeadm reads v1beta4.

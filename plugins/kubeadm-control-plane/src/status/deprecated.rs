@@ -2,8 +2,8 @@
 //! not hold, and nothing but their status where they do.
 
 use capwasm_api::conditions::timestamp;
-use capwasm_api::json;
 use capwasm_api::names::condition;
+use capwasm_object::{conditions, json};
 use capwasm_sdk::{Outcome, object};
 use serde_json::{Value, json};
 
@@ -54,10 +54,8 @@ fn entry(name: &str, (status, severity, reason, message): Verdict, known: &[Valu
         Some(false) => "False",
         None => "Unknown",
     };
-    let before = known.iter().find(|one| object::text(one, "/type") == name);
-    let since = before.filter(|one| object::text(one, "/status") == status);
-    let since = since.map(|one| object::text(one, "/lastTransitionTime")).filter(|since| !since.is_empty());
-    let mut entry = json!({"type": name, "status": status, "lastTransitionTime": since.unwrap_or(now)});
+    let mut entry = json!({"type": name, "status": status});
+    conditions::stamp(&mut entry, known, now);
     for (field, text) in [("severity", severity), ("reason", reason), ("message", message.as_str())] {
         if !text.is_empty() {
             entry[field] = json!(text);

@@ -1,9 +1,6 @@
 //! The Secret that an identity stands for, and who may use it.
 
-use std::collections::BTreeMap;
-
-use capwasm_sdk::api::selector;
-use capwasm_sdk::{Host, ObjectRef, Optional, Problem, Refusal, Refused, object};
+use capwasm_sdk::{Host, ObjectRef, Optional, Problem, Refusal, Refused, object, selector};
 use serde_json::Value;
 
 use super::failure::UNAUTHENTICATED;
@@ -57,16 +54,11 @@ fn cluster_identity(host: &dyn Host, namespace: &str, name: &str) -> Result<Valu
     };
     let own =
         host.lookup(&ObjectRef::new("v1", "Namespace", namespace)).map_err(|refused| unreadable(namespace, refused))?;
-    if selector::matches(allowed, &labels(&own)) {
+    if selector::selects(allowed, own.pointer("/metadata/labels")) {
         return Ok(identity);
     }
     let message = format!("OpenStackClusterIdentity {name} does not select namespace {namespace}");
     Err(Problem::invalid("IdentityNotAllowed", message))
-}
-
-fn labels(object: &Value) -> BTreeMap<String, String> {
-    let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
-    labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 fn waiting(message: String) -> Problem {

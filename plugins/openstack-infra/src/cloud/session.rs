@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use capwasm_api::time;
 use capwasm_sdk::{Fault, Host, HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 
 use super::catalog;
 use super::entry::Entry;
 use super::failure::{Failure, UNAUTHENTICATED};
-use crate::clock;
 
 /// Longer than any token is used: how much of its life is over is seen from the answer.
 const LONGEST_USE: Duration = Duration::from_secs(24 * 3_600);
@@ -112,7 +112,7 @@ fn read(act: &str, response: &HttpResponse, region: &str, now: u64) -> Result<Se
         }
         (region, _) => region.to_owned(),
     };
-    let at = |name: &str| body.get(name).and_then(Value::as_str).and_then(clock::parse);
+    let at = |name: &str| body.get(name).and_then(Value::as_str).and_then(time::parse);
     let is_old = match (at("issued_at"), at("expires_at")) {
         (Some(issued), Some(expires)) => now >= issued.saturating_add(expires.saturating_sub(issued) / 2),
         (None, Some(expires)) => now >= expires,

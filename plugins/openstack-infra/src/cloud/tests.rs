@@ -190,10 +190,10 @@ fn nova_is_asked_for_the_version_that_is_needed_and_no_more() {
     cloud.get(Service::Compute, "/flavors").unwrap();
     assert_eq!(asked(&openstack).as_deref(), Some("compute 2.53"), "raised, and not lowered again");
     let failure = cloud.with_compute_microversion("2.200").unwrap_err();
-    assert!(failure.fault == Fault::Invalid && failure.message.contains("2.96"), "{failure}");
+    assert!(failure.fault == Fault::Invalid && failure.message.contains("2.103"), "{failure}");
     cloud.get(Service::Network, "/networks").unwrap();
     assert_eq!(asked(&openstack), None);
-    assert!(cloud.load_balancer_api_at_least("2.12").unwrap() && !cloud.load_balancer_api_at_least("2.28").unwrap());
+    assert!(cloud.load_balancer_api_at_least("2.12").unwrap() && !cloud.load_balancer_api_at_least("2.31").unwrap());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The bastion: an OpenStackServer of its own, and a floating IP on its port.
 
+use capwasm_api::names::fingerprint;
 use capwasm_sdk::{Context, ObjectRef, Optional, Place, Problem, object};
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use super::events::{self, Act};
 use super::floating_ip::{self, Wanted};
 use super::pass::{Pass, pause};
 use super::spec::BastionSpec;
-use super::status::{BastionStatus, fingerprint};
+use super::status::BastionStatus;
 use crate::cloud::Query;
 use crate::kinds::{CLUSTER_NAME_LABEL, V1ALPHA1, V1BETA1};
 use crate::machine::server_spec::{self, Defaults};

@@ -1,58 +1,24 @@
 //! Ranges of addresses, as Neutron and Octavia write them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-/// An address and how many of its leading bits count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cidr {
-    network: IpAddr,
-    prefix: u8,
+pub use ipnet::IpNet;
+
+/// From `10.0.0.0/8`, or from an address, which is a range of one. Bits behind the prefix are dropped.
+pub fn parse(text: &str) -> Option<IpNet> {
+    let text = text.trim();
+    let range: IpNet = text.parse().ok().or_else(|| Some(text.parse::<IpAddr>().ok()?.into()))?;
+    Some(range.trunc())
 }
 
-impl Cidr {
-    /// From `10.0.0.0/8`, or from an address, which is a range of one. Bits behind the prefix are dropped.
-    pub fn parse(text: &str) -> Option<Cidr> {
-        let (address, prefix) = match text.trim().split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (text.trim(), None),
-        };
-        let address: IpAddr = address.parse().ok()?;
-        let bits = if address.is_ipv4() { 32 } else { 128 };
-        let prefix: u8 = prefix.map_or(Some(bits), |prefix| prefix.parse().ok())?;
-        (prefix <= bits).then(|| Cidr { network: mask(address, prefix), prefix })
-    }
-
-    /// Whether an address is in it.
-    pub fn contains(self, address: &str) -> bool {
-        address.parse::<IpAddr>().is_ok_and(|address| {
-            address.is_ipv4() == self.network.is_ipv4() && mask(address, self.prefix) == self.network
-        })
-    }
-
-    /// Whether it is a range of IPv4.
-    pub fn is_ipv4(self) -> bool {
-        self.network.is_ipv4()
-    }
+/// Whether it is a range of IPv4.
+pub fn is_ipv4(range: &IpNet) -> bool {
+    range.addr().is_ipv4()
 }
 
-impl std::fmt::Display for Cidr {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.network, self.prefix)
-    }
-}
-
-fn mask(address: IpAddr, prefix: u8) -> IpAddr {
-    let prefix = u32::from(prefix);
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - prefix).unwrap_or(0);
-            IpAddr::V4(Ipv4Addr::from(u32::from(address) & mask))
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - prefix).unwrap_or(0);
-            IpAddr::V6(Ipv6Addr::from(u128::from(address) & mask))
-        }
-    }
+/// Whether an address is in a range.
+pub fn contains(range: &IpNet, address: &str) -> bool {
+    address.parse::<IpAddr>().is_ok_and(|address| range.contains(&address))
 }
 
 #[cfg(test)]
@@ -73,15 +39,15 @@ mod tests {
             ("", None),
         ];
         for (text, written) in table {
-            assert_eq!(Cidr::parse(text).map(|cidr| cidr.to_string()).as_deref(), written, "{text}");
+            assert_eq!(parse(text).map(|cidr| cidr.to_string()).as_deref(), written, "{text}");
         }
     }
 
     #[test]
     fn an_address_is_in_a_range_of_its_own_family() {
-        let range = Cidr::parse("10.6.0.0/24").unwrap();
-        assert!(range.contains("10.6.0.255") && !range.contains("10.6.1.0"));
-        assert!(!range.contains("fd00::1") && !range.contains("x"));
-        assert!(Cidr::parse("0.0.0.0/0").unwrap().contains("1.2.3.4"));
+        let range = parse("10.6.0.0/24").unwrap();
+        assert!(contains(&range, "10.6.0.255") && !contains(&range, "10.6.1.0"));
+        assert!(!contains(&range, "fd00::1") && !contains(&range, "x"));
+        assert!(contains(&parse("0.0.0.0/0").unwrap(), "1.2.3.4"));
     }
 }

@@ -6,15 +6,16 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use capwasm_api::names::fingerprint;
 use capwasm_sdk::{Context, Problem};
 use serde_json::{Map, Value, json};
 
-use super::cidr::Cidr;
+use super::cidr;
 use super::events::{self, Act};
 use super::floating_ip::{self, Wanted};
 use super::pass::{Pass, pause, pick};
 use super::spec::{LoadBalancerSpec, MonitorSpec};
-use super::status::{LoadBalancerStatus, NetworkStatus, Status, fingerprint};
+use super::status::{LoadBalancerStatus, NetworkStatus, Status};
 use crate::cloud::Query;
 use crate::load_balancer::{self, ACTIVE, ERROR, Listener, LoadBalancer, Monitor, OVN, PENDING_DELETE, Pool};
 use crate::network::{self, Network, Subnet};
@@ -248,7 +249,7 @@ pub fn canonical_cidrs(spec: &LoadBalancerSpec, status: &Status) -> (Vec<String>
     given.retain(|text| !text.is_empty());
     let (mut cidrs, mut refused) = (BTreeSet::new(), Vec::new());
     for text in given {
-        match Cidr::parse(text).filter(|cidr| cidr.is_ipv4()) {
+        match cidr::parse(text).filter(cidr::is_ipv4) {
             Some(cidr) => {
                 cidrs.insert(cidr.to_string());
             }

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use capwasm_api::names::fingerprint;
 use capwasm_sdk::{Context, Fault, ObjectRef, Problem, object};
 use serde_json::{Value, json};
 
-use super::cidr::Cidr;
+use super::cidr::{self, IpNet};
 use super::load_balancer::{known, settle};
 use super::pass::{Pass, READY};
-use super::status::{Status, SubnetStatus, fingerprint};
+use super::status::{Status, SubnetStatus};
 use crate::kinds::{API_SERVER_INGRESS_READY, CONTROL_PLANE_LABEL, V1BETA1};
 use crate::load_balancer::{self, ERROR, Member, Pool};
 use crate::names::ClusterNames;
@@ -50,7 +51,7 @@ pub fn reconcile(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<(), Proble
         return Ok(());
     }
     let Some(balancer) = known(&pass.status).map(|balancer| balancer.id.clone()) else { return Ok(()) };
-    let cidrs: Vec<Cidr> = pass.status.cidrs().filter_map(Cidr::parse).collect();
+    let cidrs: Vec<IpNet> = pass.status.cidrs().filter_map(cidr::parse).collect();
     let machines = machines(&cx.host.related("machines"), &cx.host.related("infrastructure-machines"), &cidrs);
     let ports = pass.spec.load_balancer_ports();
     let print = print(&balancer, &ports, &machines);
@@ -79,7 +80,7 @@ pub fn reconcile(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<(), Proble
 }
 
 /// Control-plane machines, sorted.
-fn machines(machines: &[Value], infrastructure: &[Value], cidrs: &[Cidr]) -> Vec<Machine> {
+fn machines(machines: &[Value], infrastructure: &[Value], cidrs: &[IpNet]) -> Vec<Machine> {
     let is_control_plane = |found: &Value| {
         object::label(found, CONTROL_PLANE_LABEL).is_some()
             || machines.iter().any(|machine| {
@@ -105,7 +106,7 @@ fn machines(machines: &[Value], infrastructure: &[Value], cidrs: &[Cidr]) -> Vec
 }
 
 /// Its first address in one of the cluster's subnets; any of its own without one.
-fn address(machine: &Value, cidrs: &[Cidr]) -> Option<String> {
+fn address(machine: &Value, cidrs: &[IpNet]) -> Option<String> {
     let all = machine.pointer("/status/addresses").and_then(Value::as_array)?;
     let internal: Vec<&str> = all
         .iter()
@@ -113,7 +114,7 @@ fn address(machine: &Value, cidrs: &[Cidr]) -> Option<String> {
         .map(|address| object::text(address, "/address"))
         .filter(|address| !address.is_empty())
         .collect();
-    let near = internal.iter().find(|address| cidrs.iter().any(|cidr| cidr.contains(address)));
+    let near = internal.iter().find(|address| cidrs.iter().any(|range| cidr::contains(range, address)));
     near.or(internal.first()).map(|address| (*address).to_owned())
 }
 
@@ -175,7 +176,8 @@ fn in_own_network(status: &Status) -> bool {
 fn fields(member: &Member, tags: &[String], from: Option<&Status>) -> Value {
     let mut fields = json!({"name": member.name, "address": member.address, "protocol_port": member.protocol_port});
     let subnets = from.and_then(|status| status.network.as_ref()).map_or(&[][..], |network| &network.subnets);
-    let has_it = |subnet: &&SubnetStatus| Cidr::parse(&subnet.cidr).is_some_and(|cidr| cidr.contains(&member.address));
+    let has_it =
+        |subnet: &&SubnetStatus| cidr::parse(&subnet.cidr).is_some_and(|range| cidr::contains(&range, &member.address));
     if let Some(subnet) = subnets.iter().find(has_it).or(subnets.first()) {
         fields["subnet_id"] = subnet.id.clone().into();
     }
@@ -237,7 +239,7 @@ mod tests {
             infrastructure("a", &[("ExternalIP", "1.1.1.2")], false),
             infrastructure("w", &[("InternalIP", "10.6.0.4")], false),
         ];
-        let cidrs = [Cidr::parse("10.6.0.0/24").unwrap()];
+        let cidrs = [cidr::parse("10.6.0.0/24").unwrap()];
         let found = machines(&of, &infra, &cidrs);
         assert_eq!(found.iter().map(|machine| machine.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
         let members = wanted(&ClusterNames::new("ns", "k"), 6443, &found);

@@ -3,7 +3,7 @@
 use capwasm_sdk::Problem;
 use serde_json::{Map, Value};
 
-use super::cidr::Cidr;
+use super::cidr;
 use super::spec::{ManagedSecurityGroups, RuleSpec, Spec};
 use crate::names::SecurityGroupRole;
 use crate::network::Rule;
@@ -126,7 +126,7 @@ impl Wanted {
 
 /// As Neutron writes it; as it is where it is no range.
 fn normal(prefix: &str) -> String {
-    Cidr::parse(prefix).map_or_else(|| prefix.to_owned(), |cidr| cidr.to_string())
+    cidr::parse(prefix).map_or_else(|| prefix.to_owned(), |range| range.to_string())
 }
 
 /// What is to be done to a group's rules.
@@ -214,7 +214,7 @@ fn worker<'c>(
         let rule = Wanted::ingress("Node Port Services");
         [rule.clone().tcp(first, last), rule.udp(first, last)]
     };
-    for cidr in cidrs.filter_map(Cidr::parse).filter(|cidr| cidr.is_ipv4()) {
+    for cidr in cidrs.filter_map(cidr::parse).filter(cidr::is_ipv4) {
         rules.extend(node_ports().map(|rule| rule.of_range(&cidr.to_string())));
     }
     for group in [&ids.worker, &ids.control_plane] {

@@ -159,11 +159,3 @@ impl NetworkStatus {
         }
     }
 }
-
-/// A short fingerprint (FNV-1a), to see whether what was brought to OpenStack is what is wanted.
-pub fn fingerprint(text: &str) -> String {
-    let sum = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{sum:016x}")
-}

@@ -72,6 +72,10 @@ impl World {
     }
 
     fn of(cluster: &str, spec: Value, cloud: OpenStack) -> World {
+        if spec.get("externalRouterIPs").is_some() {
+            // Addresses of a router are an administrator's to choose.
+            cloud.make_administrator();
+        }
         let owner = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster",
             "metadata": {"name": cluster, "namespace": "default", "uid": format!("uid-of-{cluster}")},

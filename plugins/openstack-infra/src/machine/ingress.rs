@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use capwasm_sdk::{Context, Host, Problem, object};
+use capwasm_sdk::{Context, Host, Problem, Selection, object};
 use serde_json::{Value, json};
 
 use crate::cloud::Cloud;
@@ -98,7 +98,8 @@ fn lead(
 ) -> Result<bool, Problem> {
     let name = object::label(machine, CLUSTER_NAME_LABEL).unwrap_or_default();
     // Read: they wake this one when the holder goes.
-    let machines = cx.host.lookup_list(V1BETA1, "OpenStackMachine", None, &format!("{CLUSTER_NAME_LABEL}={name}"))?;
+    let of_cluster = Selection::of(V1BETA1, "OpenStackMachine").labelled(format!("{CLUSTER_NAME_LABEL}={name}"));
+    let machines = cx.host.lookup_list(&of_cluster)?;
     match holder(object::name(machine), &machines, address) {
         Holder::This => return Ok(true),
         Holder::Another => return Ok(false),

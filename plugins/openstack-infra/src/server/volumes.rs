@@ -1,5 +1,6 @@
 //! A server's volumes: found again by name, made, waited for; and deleted where the server's end did not take them along.
 
+use capwasm_api::time;
 use capwasm_sdk::{Context, Problem};
 use serde_json::{Map, Value};
 
@@ -7,7 +8,7 @@ use super::spec::{ServerSpec, VolumeSpec};
 use super::state;
 use crate::cloud::{Cloud, Gone, Service};
 use crate::volume::{self, Volume};
-use crate::{clock, compute, names};
+use crate::{compute, names};
 
 /// The block device that the server boots from.
 pub const ROOT: &str = "root";
@@ -91,8 +92,9 @@ pub fn ensure(
 
 /// Seconds since something happened to a volume.
 fn age(cx: &Context<'_>, volume: &Volume) -> u64 {
-    let since = clock::parse(volume.updated_at.as_deref().unwrap_or(&volume.created_at));
-    since.map_or(0, |since| (cx.host.now_ms() / 1_000).saturating_sub(since))
+    // Cinder means UTC without saying so.
+    let since = volume.updated_at.as_deref().unwrap_or(&volume.created_at).trim_end_matches('Z');
+    time::parse(&format!("{since}Z")).map_or(0, |since| (cx.host.now_ms() / 1_000).saturating_sub(since))
 }
 
 /// Nova reserves volumes before it has checked all else, and forgets them when it then refuses the server. Nobody else can

@@ -144,7 +144,7 @@ fn the_region_is_in_the_provider_id_if_the_machine_names_one() {
     machine.world.object["spec"]["identityRef"] =
         json!({"type": "Secret", "name": "cloud-config", "cloudName": "openstack", "region": "RegionOne"});
     let answer = machine.settle();
-    assert!(answer.provider_id.unwrap().starts_with("openstack://RegionOne/server-"));
+    assert!(answer.provider_id.unwrap().starts_with("openstack://RegionOne/"));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn the_clouds_region_is_in_the_provider_id_if_the_cluster_says_so() {
     machine.cluster["metadata"]["annotations"] = json!({"capwasm.dev/openstack-provider-id-region": "true"});
     machine.refresh();
     let answer = machine.settle();
-    assert!(answer.provider_id.clone().unwrap().starts_with("openstack://RegionOne/server-"), "{answer:?}");
+    assert!(answer.provider_id.clone().unwrap().starts_with("openstack://RegionOne/"), "{answer:?}");
     // Its Node is known by that name now.
     machine.cluster["metadata"]["annotations"] = json!({});
     machine.refresh();
@@ -174,7 +174,7 @@ fn what_the_server_says_is_the_machines() {
 #[test]
 fn an_error_before_there_was_a_node_fails_the_machine_until_the_server_recovers() {
     let mut machine = Machine::worker();
-    machine.world.cloud.set_outcome(Some("ERROR"));
+    machine.world.cloud.set_breaks(true);
     for _ in 0..5 {
         let _ = machine.provision();
         let _ = machine.serve();
@@ -234,7 +234,10 @@ fn address_pairs_that_change_go_on_to_the_server() {
     machine.provision().unwrap();
     machine.serve().unwrap();
     let port = machine.world.cloud.named("ports", "m-1-0");
-    assert_eq!(port["allowed_address_pairs"], json!([{"ip_address": "10.2.0.0/16"}]));
+    assert_eq!(
+        port["allowed_address_pairs"],
+        json!([{"ip_address": "10.2.0.0/16", "mac_address": port["mac_address"]}])
+    );
     assert_eq!(port["security_groups"], json!(["g-worker"]), "all else stays");
 }
 

@@ -1,6 +1,6 @@
 //! What the host writes into a kind of each role (contract version v1beta2), so that authors declare only what is their own.
 
-use capwasm_api::descriptor::Role;
+use capwasm_contract::descriptor::Role;
 use serde_json::{Value, json};
 
 use super::overlaid;

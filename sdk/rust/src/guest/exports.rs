@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use capwasm_contract::Problem;
 use serde_json::Value;
 
 use super::bindings::{
@@ -10,10 +11,9 @@ use super::bindings::{
 };
 use super::imports::{Imports, deliver};
 use crate::host::Host;
-use crate::problem::{Fault, Problem};
 use crate::provider::{
-    Admission, Bootstrap, Context, ControlPlane, Controller, Conversion, Endpoint, InfrastructureCluster,
-    InfrastructureMachine, InfrastructureMachinePool, Provider,
+    Admission, Bootstrap, Context, ControlPlane, Controller, Conversion, InfrastructureCluster, InfrastructureMachine,
+    InfrastructureMachinePool, Provider,
 };
 
 /// Runs one role function; the outcome is handed over whatever it returned.
@@ -22,35 +22,16 @@ fn run<R>(
     object: &str,
     function: impl FnOnce(&mut Context<'_>, &Value) -> Result<R, Problem>,
 ) -> Result<R, types::Problem> {
-    let object = parse(object).map_err(problem)?;
+    let object = parse(object)?;
     let mut cx = Context::new(host);
     let result = function(&mut cx, &object);
     deliver(&cx.out);
-    result.map_err(problem)
+    result.map_err(Into::into)
 }
 
 fn parse(object: &str) -> Result<Value, Problem> {
     serde_json::from_str(object)
         .map_err(|error| Problem::invalid("MalformedObject", format!("the object is not JSON: {error}")))
-}
-
-fn problem(problem: Problem) -> types::Problem {
-    types::Problem {
-        fault: match problem.fault {
-            Fault::Waiting => types::Fault::Waiting,
-            Fault::Transient => types::Fault::Transient,
-            Fault::Invalid => types::Fault::Invalid,
-            Fault::Terminal => types::Fault::Terminal,
-            Fault::Unsupported => types::Fault::Unsupported,
-        },
-        reason: problem.reason,
-        message: problem.message,
-        retry_after_ms: problem.retry_after.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
-    }
-}
-
-fn endpoint(endpoint: Endpoint) -> types::Endpoint {
-    types::Endpoint { host: endpoint.host, port: endpoint.port }
 }
 
 /// What the macros export: a provider behind the exports of its roles.
@@ -69,20 +50,7 @@ impl<T: Provider> descriptor::Guest for Guest<T> {
 
 impl<T: InfrastructureCluster> infrastructure_cluster::Guest for Guest<T> {
     fn provision(object: String) -> Result<infrastructure_cluster::Cluster, types::Problem> {
-        let answer = run(&INFRASTRUCTURE, &object, T::provision)?;
-        Ok(infrastructure_cluster::Cluster {
-            provisioned: answer.provisioned,
-            endpoint: answer.endpoint.map(endpoint),
-            failure_domains: answer
-                .failure_domains
-                .into_iter()
-                .map(|domain| types::FailureDomain {
-                    name: domain.name,
-                    control_plane: domain.control_plane,
-                    attributes: domain.attributes,
-                })
-                .collect(),
-        })
+        run(&INFRASTRUCTURE, &object, T::provision).map(Into::into)
     }
 
     fn deprovision(object: String) -> Result<bool, types::Problem> {
@@ -92,17 +60,7 @@ impl<T: InfrastructureCluster> infrastructure_cluster::Guest for Guest<T> {
 
 impl<T: InfrastructureMachine> infrastructure_machine::Guest for Guest<T> {
     fn provision(object: String) -> Result<infrastructure_machine::Machine, types::Problem> {
-        let answer = run(&INFRASTRUCTURE, &object, T::provision)?;
-        Ok(infrastructure_machine::Machine {
-            provisioned: answer.provisioned,
-            provider_id: answer.provider_id,
-            addresses: answer
-                .addresses
-                .into_iter()
-                .map(|address| types::Address { kind: address.kind.as_str().to_owned(), value: address.value })
-                .collect(),
-            failure_domain: answer.failure_domain,
-        })
+        run(&INFRASTRUCTURE, &object, T::provision).map(Into::into)
     }
 
     fn deprovision(object: String) -> Result<bool, types::Problem> {
@@ -112,12 +70,7 @@ impl<T: InfrastructureMachine> infrastructure_machine::Guest for Guest<T> {
 
 impl<T: InfrastructureMachinePool> infrastructure_machine_pool::Guest for Guest<T> {
     fn provision(object: String) -> Result<infrastructure_machine_pool::Pool, types::Problem> {
-        let answer = run(&INFRASTRUCTURE, &object, T::provision)?;
-        Ok(infrastructure_machine_pool::Pool {
-            provisioned: answer.provisioned,
-            provider_ids: answer.provider_ids,
-            replicas: answer.replicas,
-        })
+        run(&INFRASTRUCTURE, &object, T::provision).map(Into::into)
     }
 
     fn deprovision(object: String) -> Result<bool, types::Problem> {
@@ -138,19 +91,19 @@ impl<T: Controller> controller::Guest for Guest<T> {
 impl<T: Conversion> conversion::Guest for Guest<T> {
     fn convert(objects: Vec<String>, to: String) -> Result<Vec<String>, types::Problem> {
         let convert = |text: String| T::convert(parse(&text)?, &to).map(|object| object.to_string());
-        objects.into_iter().map(convert).collect::<Result<_, Problem>>().map_err(problem)
+        objects.into_iter().map(convert).collect::<Result<_, Problem>>().map_err(Into::into)
     }
 }
 
 impl<T: Admission> admission::Guest for Guest<T> {
     fn default(object: String, old: Option<String>) -> Result<String, types::Problem> {
         let work = || T::default(parse(&object)?, parse_old(old)?.as_ref()).map(|object| object.to_string());
-        work().map_err(problem)
+        work().map_err(Into::into)
     }
 
     fn validate(object: String, old: Option<String>) -> Result<Vec<String>, types::Problem> {
         let work = || T::validate(&parse(&object)?, parse_old(old)?.as_ref());
-        work().map_err(problem)
+        work().map_err(Into::into)
     }
 }
 
@@ -160,8 +113,7 @@ fn parse_old(old: Option<String>) -> Result<Option<Value>, Problem> {
 
 impl<T: Bootstrap> bootstrap::Guest for Guest<T> {
     fn generate(object: String) -> Result<Option<bootstrap::BootstrapData>, types::Problem> {
-        let data = run(&BOOTSTRAP, &object, T::generate)?;
-        Ok(data.map(|data| bootstrap::BootstrapData { format: data.format.as_str().to_owned(), value: data.value }))
+        run(&BOOTSTRAP, &object, T::generate).map(|data| data.map(Into::into))
     }
 
     fn release(object: String) -> Result<bool, types::Problem> {
@@ -171,17 +123,7 @@ impl<T: Bootstrap> bootstrap::Guest for Guest<T> {
 
 impl<T: ControlPlane> control_plane::Guest for Guest<T> {
     fn reconcile(object: String) -> Result<control_plane::State, types::Problem> {
-        let answer = run(&CONTROL_PLANE, &object, T::reconcile)?;
-        Ok(control_plane::State {
-            initialized: answer.initialized,
-            endpoint: answer.endpoint.map(endpoint),
-            version: answer.version,
-            replicas: answer.replicas,
-            ready: answer.ready,
-            available: answer.available,
-            up_to_date: answer.up_to_date,
-            selector: answer.selector,
-        })
+        run(&CONTROL_PLANE, &object, T::reconcile).map(Into::into)
     }
 
     fn delete(object: String) -> Result<bool, types::Problem> {

@@ -1,13 +1,13 @@
 //! The contract's imports as a [`Host`], and an [`Outcome`] handed over to them.
 
-use std::time::Duration;
-
+use capwasm_contract::{
+    Algorithm, EtcdMember, HttpResponse, ObjectRef, Operation, Outcome, Pair, Refusal, Refused, Selection, Subject,
+};
 use serde_json::Value;
 
-use super::bindings::imported::{call, etcd, http, log, lookup, outcome, pki, secrets, types, workload};
-use crate::host::{Algorithm, EtcdMember, Host, HttpRequest, HttpResponse, Level, ObjectRef, Pair, Subject};
-use crate::outcome::{Operation, Outcome, Place};
-use crate::refused::{Refusal, Refused};
+use super::bindings::imported::{call, etcd, http, log, lookup, outcome, pki, secrets, workload};
+use super::convert::millis;
+use crate::host::{Host, HttpRequest, Level};
 
 /// The host of the component's world. What the world does not import is a branch that the compiler removes, so that
 /// the component does not import it either.
@@ -21,63 +21,6 @@ fn json(text: &str) -> Value {
 
 fn unsupported<T>(what: &str) -> Result<T, Refused> {
     Err(Refused::new(Refusal::Unsupported, "NotInWorld", format!("this kind of provider has no {what}")))
-}
-
-impl From<types::CallError> for Refused {
-    fn from(error: types::CallError) -> Refused {
-        let refusal = match error.refusal {
-            types::Refusal::NotFound => Refusal::NotFound,
-            types::Refusal::Conflict => Refusal::Conflict,
-            types::Refusal::AlreadyExists => Refusal::AlreadyExists,
-            types::Refusal::Invalid => Refusal::Invalid,
-            types::Refusal::Denied => Refusal::Denied,
-            types::Refusal::Limit => Refusal::Limit,
-            types::Refusal::Unavailable => Refusal::Unavailable,
-            types::Refusal::Unsupported => Refusal::Unsupported,
-        };
-        Refused { refusal, reason: error.reason, message: error.message }
-    }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn reference(target: &ObjectRef) -> types::ObjectRef {
-    types::ObjectRef {
-        api_version: target.api_version.clone(),
-        kind: target.kind.clone(),
-        namespace: target.namespace.clone(),
-        name: target.name.clone(),
-    }
-}
-
-fn algorithm(algorithm: Algorithm) -> pki::Algorithm {
-    match algorithm {
-        Algorithm::EcdsaP256 => pki::Algorithm::EcdsaP256,
-        Algorithm::EcdsaP384 => pki::Algorithm::EcdsaP384,
-        Algorithm::Rsa2048 => pki::Algorithm::Rsa2048,
-        Algorithm::Rsa3072 => pki::Algorithm::Rsa3072,
-        Algorithm::Rsa4096 => pki::Algorithm::Rsa4096,
-        Algorithm::Ed25519 => pki::Algorithm::Ed25519,
-    }
-}
-
-fn member(member: etcd::Member) -> EtcdMember {
-    EtcdMember {
-        id: member.id,
-        name: member.name,
-        peer_urls: member.peer_urls,
-        learner: member.learner,
-        leader: member.leader,
-        healthy: member.healthy,
-        message: member.message,
-        alarms: member.alarms,
-    }
-}
-
-fn pair(pair: pki::Pair) -> Pair {
-    Pair { certificate_pem: pair.certificate_pem, key_pem: pair.key_pem }
 }
 
 impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP, PKI, ETCD> {
@@ -106,55 +49,31 @@ impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP,
     }
 
     fn lookup(&self, target: &ObjectRef) -> Result<Value, Refused> {
-        Ok(json(&lookup::get(&reference(target))?))
+        Ok(json(&lookup::get(&target.into())?))
     }
 
-    fn lookup_list(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<Value>, Refused> {
-        Ok(lookup::list(api_version, kind, namespace, labels)?.iter().map(|text| json(text)).collect())
+    fn lookup_list(&self, of: &Selection) -> Result<Vec<Value>, Refused> {
+        Ok(self.lookup_list_texts(of)?.iter().map(|text| json(text)).collect())
     }
 
     fn lookup_text(&self, target: &ObjectRef) -> Result<String, Refused> {
-        Ok(lookup::get(&reference(target))?)
+        Ok(lookup::get(&target.into())?)
     }
 
-    fn lookup_list_texts(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<String>, Refused> {
-        Ok(lookup::list(api_version, kind, namespace, labels)?)
+    fn lookup_list_texts(&self, of: &Selection) -> Result<Vec<String>, Refused> {
+        Ok(lookup::list(&of.api_version, &of.kind, of.namespace.as_deref(), &of.labels)?)
     }
 
     fn workload(&self, target: &ObjectRef) -> Result<Value, Refused> {
-        Ok(json(&workload::get(&reference(target))?))
+        Ok(json(&workload::get(&target.into())?))
     }
 
-    fn workload_list(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<Value>, Refused> {
-        Ok(workload::list(api_version, kind, namespace, labels)?.iter().map(|text| json(text)).collect())
+    fn workload_list(&self, of: &Selection) -> Result<Vec<Value>, Refused> {
+        Ok(self.workload_list_texts(of)?.iter().map(|text| json(text)).collect())
     }
 
-    fn workload_list_texts(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: Option<&str>,
-        labels: &str,
-    ) -> Result<Vec<String>, Refused> {
-        Ok(workload::list(api_version, kind, namespace, labels)?)
+    fn workload_list_texts(&self, of: &Selection) -> Result<Vec<String>, Refused> {
+        Ok(workload::list(&of.api_version, &of.kind, of.namespace.as_deref(), &of.labels)?)
     }
 
     fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused> {
@@ -165,7 +84,7 @@ impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP,
         if !ETCD {
             return unsupported("etcd");
         }
-        Ok(etcd::members()?.into_iter().map(member).collect())
+        Ok(etcd::members()?.into_iter().map(Into::into).collect())
     }
 
     fn etcd_remove(&self, id: u64) -> Result<(), Refused> {
@@ -223,36 +142,28 @@ impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP,
             Some(age) => client.recent(method, url, headers, body, millis(age))?,
             None => client.send(method, url, headers, body)?,
         };
-        Ok(HttpResponse { status: response.status, headers: response.headers, body: response.body })
+        Ok(response.into())
     }
 
     fn new_authority(&self, common_name: &str, with: Algorithm, days: u32) -> Result<Pair, Refused> {
         if !PKI {
             return unsupported("keys");
         }
-        Ok(pair(pki::new_authority(common_name, algorithm(with), days)?))
+        Ok(pki::new_authority(common_name, with.into(), days)?.into())
     }
 
     fn issue_client(&self, authority: &Pair, subject: &Subject, with: Algorithm, days: u32) -> Result<Pair, Refused> {
         if !PKI {
             return unsupported("keys");
         }
-        let authority =
-            pki::Pair { certificate_pem: authority.certificate_pem.clone(), key_pem: authority.key_pem.clone() };
-        let subject = pki::Subject {
-            common_name: subject.common_name.clone(),
-            organizations: subject.organizations.clone(),
-            dns_names: subject.dns_names.clone(),
-            ip_addresses: subject.ip_addresses.clone(),
-        };
-        Ok(pair(pki::issue_client(&authority, &subject, algorithm(with), days)?))
+        Ok(pki::issue_client(&authority.into(), &subject.into(), with.into(), days)?.into())
     }
 
     fn new_signing_key(&self, with: Algorithm) -> Result<(String, String), Refused> {
         if !PKI {
             return unsupported("keys");
         }
-        Ok(pki::new_signing_key(algorithm(with))?)
+        Ok(pki::new_signing_key(with.into())?)
     }
 
     fn public_key_hash(&self, certificate_pem: &str) -> Result<String, Refused> {
@@ -289,13 +200,6 @@ impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP,
     }
 }
 
-fn place(place: Place) -> types::Place {
-    match place {
-        Place::Management => types::Place::Management,
-        Place::Workload => types::Place::Workload,
-    }
-}
-
 /// Hands everything over, in order.
 pub fn deliver(collected: &Outcome) {
     for fields in &collected.status {
@@ -323,21 +227,23 @@ pub fn deliver(collected: &Outcome) {
 
 fn deliver_operation(operation: &Operation) {
     match operation {
-        Operation::Create { key, place: at, object } => outcome::create(key, place(*at), &object.to_string()),
-        Operation::Apply { key, place: at, object } => outcome::apply(key, place(*at), &object.to_string()),
+        Operation::Create { key, place: at, object } => outcome::create(key, (*at).into(), &object.to_string()),
+        Operation::Apply { key, place: at, object } => outcome::apply(key, (*at).into(), &object.to_string()),
         Operation::Patch { key, place: at, target, merge } => {
-            outcome::patch(key, place(*at), &reference(target), &merge.to_string());
+            outcome::patch(key, (*at).into(), &target.into(), &merge.to_string());
         }
         Operation::SetConditionOf { key, target, condition } => outcome::set_condition_of(
             key,
-            &reference(target),
+            &target.into(),
             &condition.name,
             condition.status,
             &condition.reason,
             &condition.message,
         ),
         Operation::Delete { key, place: at, target, uid } => {
-            outcome::delete(key, place(*at), &reference(target), uid.as_deref());
+            outcome::delete(key, (*at).into(), &target.into(), uid.as_deref());
         }
+        // The host's own word for a write that it does not grant; nobody can ask for one.
+        Operation::Refused { .. } => {}
     }
 }

@@ -1,12 +1,10 @@
 //! The host's part after a call, on the objects of a [`TestHost`].
 
+use capwasm_contract::{Condition, ObjectRef, Operation, Outcome, Place, Refusal, Refused};
 use serde_json::{Value, json};
 
 use super::TestHost;
-use crate::host::ObjectRef;
 use crate::object;
-use crate::outcome::{Condition, Operation, Outcome, Place};
-use crate::refused::{Refusal, Refused};
 
 /// Writes an outcome's status, own fields and conditions into the object.
 pub fn write_back(outcome: &Outcome, target: &mut Value) {
@@ -41,9 +39,9 @@ impl TestHost {
     pub fn carry_out(&self, outcome: &Outcome) {
         let mut results = Vec::new();
         for operation in &outcome.operations {
-            let (key, result) = self.one(operation);
+            let result = self.one(operation);
             let failed = result.is_err();
-            results.push((key, result));
+            results.push((operation.key().to_owned(), result));
             if failed {
                 break;
             }
@@ -51,23 +49,24 @@ impl TestHost {
         *self.results.borrow_mut() = results;
     }
 
-    fn one(&self, operation: &Operation) -> (String, Result<(), Refused>) {
+    fn one(&self, operation: &Operation) -> Result<(), Refused> {
         match operation {
-            Operation::Create { key, place, object } => (key.clone(), self.create(*place, object, false)),
-            Operation::Apply { key, place, object } => (key.clone(), self.create(*place, object, true)),
-            Operation::Patch { key, place, target, merge } => {
-                (key.clone(), self.change(*place, target, |found| object::merge(found, merge)))
+            Operation::Create { place, object, .. } => self.create(*place, object, false),
+            Operation::Apply { place, object, .. } => self.create(*place, object, true),
+            Operation::Patch { place, target, merge, .. } => {
+                self.change(*place, target, |found| object::merge(found, merge))
             }
-            Operation::SetConditionOf { key, target, condition } => {
-                (key.clone(), self.change(Place::Management, target, |found| set_condition(found, condition)))
+            Operation::SetConditionOf { target, condition, .. } => {
+                self.change(Place::Management, target, |found| set_condition(found, condition))
             }
-            Operation::Delete { key, place, target, uid } => {
+            Operation::Delete { place, target, uid, .. } => {
                 let other = |found: &Value| uid.as_ref().is_some_and(|uid| uid != object::uid(found));
                 if self.get(*place, target).is_ok_and(|found| !other(&found)) {
                     self.remove(*place, target);
                 }
-                (key.clone(), Ok(()))
+                Ok(())
             }
+            Operation::Refused { refused, .. } => Err(refused.clone()),
         }
     }
 

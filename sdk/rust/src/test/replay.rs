@@ -25,12 +25,13 @@ mod recorded;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::time::Duration;
 
-use serde_json::Value;
+use capwasm_contract::recording::{self, FORMAT, Header, RecordedCall};
+use capwasm_contract::{Answer, Failure, Fault, Function, Outcome, Problem};
+use serde_json::{Value, json};
 
-use self::recorded::{Recorded, ReplayHost};
-use crate::outcome::Outcome;
-use crate::problem::{Fault, Problem};
+use self::recorded::ReplayHost;
 use crate::provider::Context;
 
 pub use self::answer::{
@@ -59,15 +60,15 @@ pub struct Replay {
     pub ended: Ended,
     /// What it collected; empty when it did not finish.
     pub outcome: Outcome,
-    /// How it ended when it was recorded.
-    pub recorded: Recorded,
+    /// What is recorded of it.
+    pub recorded: RecordedCall,
 }
 
 /// How a replayed call ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// With the role's answer, as JSON.
-    Answered(Value),
+    /// With the role's answer.
+    Answered(Answer),
     /// With a problem.
     Problem(Problem),
     /// The provider panicked, which traps in a component.
@@ -81,21 +82,34 @@ pub enum Ended {
     },
 }
 
+/// The call of a recording, and its object.
+fn read(file: &Path) -> Result<(RecordedCall, Value), String> {
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let none = |error: serde_json::Error| format!("this is no recording: {error}");
+    let Header { format } = serde_json::from_str(&text).map_err(none)?;
+    if format != FORMAT {
+        return Err(format!("the recording has format {format}; this kit reads format {FORMAT}"));
+    }
+    let recorded: RecordedCall = serde_json::from_str(&text).map_err(none)?;
+    let object = serde_json::from_str(&recorded.object).map_err(|error| format!("the object is not JSON: {error}"))?;
+    Ok((recorded, object))
+}
+
 /// Makes the call of a recording; see [`crate::replay!`]. Panics when the file is no recording of this interface.
 #[allow(clippy::panic, reason = "a test without its recording cannot go on, and this is what its output should say")]
 pub fn run(
     file: &Path,
     interface: &str,
-    function: impl FnOnce(&str, &mut Context<'_>, &Value) -> Result<Value, Problem>,
+    function: impl FnOnce(Function, &mut Context<'_>, &Value) -> Result<Answer, Problem>,
 ) -> Replay {
-    let recorded = Recorded::read(file).unwrap_or_else(|problem| panic!("{}: {problem}", file.display()));
-    let (role, name) = recorded.function.split_once('.').unwrap_or_default();
+    let (recorded, object) = read(file).unwrap_or_else(|problem| panic!("{}: {problem}", file.display()));
+    let (role, _) = recorded.function.parts();
     assert_eq!(role.replace('-', "_"), interface, "{} is of another interface", file.display());
     let host = ReplayHost::new(&recorded);
     let collected = RefCell::new(Outcome::default());
     let call = catch_unwind(AssertUnwindSafe(|| {
         let mut cx = Context::new(&host);
-        let result = function(name, &mut cx, &recorded.object);
+        let result = function(recorded.function, &mut cx, &object);
         collected.replace(cx.out);
         result
     }));
@@ -116,6 +130,11 @@ pub fn run(
     Replay { ended, outcome, recorded }
 }
 
+/// A duration in the contract's whole milliseconds.
+fn whole(duration: Option<Duration>) -> Option<Duration> {
+    duration.map(|duration| Duration::new(duration.as_secs(), duration.subsec_millis() * 1_000_000))
+}
+
 #[allow(clippy::panic, reason = "these are assertions")]
 impl Replay {
     /// The call that failed when it was recorded gets to an answer now, or waits for somebody; or it gets past everything
@@ -124,32 +143,26 @@ impl Replay {
         match &self.ended {
             Ended::Answered(_) | Ended::Asked { past_the_end: true, .. } => self.outcome,
             Ended::Problem(problem) if problem.fault == Fault::Waiting => self.outcome,
-            ended => panic!("the call still fails: {ended:?}\nrecorded: {}", self.recorded.ended),
+            ended => panic!("the call still fails: {ended:?}\nrecorded: {}", json!(self.recorded.ended)),
         }
     }
 
     /// The call comes to what is recorded: the same answer or problem, and the same outcome. Panics, with both, when it does
     /// not.
     pub fn as_recorded(self) -> Outcome {
-        let (answer, outcome) = match &self.ended {
-            Ended::Answered(answer) => (serde_json::json!({"Ok": answer}), answer::outcome(&self.outcome)),
-            Ended::Problem(problem) => {
-                (serde_json::json!({"Err": answer::problem(problem)}), answer::outcome(&self.outcome))
-            }
-            Ended::Panicked(_) if self.recorded.ended.pointer("/failed/trap").is_some() => return self.outcome,
-            ended => panic!("the call came to no end: {ended:?}\nrecorded: {}", self.recorded.ended),
+        let answer = match (&self.ended, &self.recorded.ended) {
+            (Ended::Answered(answer), _) => Ok(answer.clone()),
+            (Ended::Problem(problem), _) => Err(Problem { retry_after: whole(problem.retry_after), ..problem.clone() }),
+            (Ended::Panicked(_), recording::Ended::Failed(Failure::Trap { .. })) => return self.outcome,
+            (ended, recorded) => panic!("the call came to no end: {ended:?}\nrecorded: {}", json!(recorded)),
         };
-        let replied = self.recorded.ended.get("replied").cloned().unwrap_or_default();
-        assert_eq!(
-            answer,
-            replied.get("answer").cloned().unwrap_or_default(),
-            "the answer (left) is not the recorded one (right)"
-        );
-        assert_eq!(
-            outcome,
-            replied.get("outcome").cloned().unwrap_or_default(),
-            "the outcome (left) is not the recorded one (right)"
-        );
+        let recording::Ended::Replied { answer: recorded, outcome } = &self.recorded.ended else {
+            panic!("the call ended: {answer:?}\nrecorded: {}", json!(self.recorded.ended));
+        };
+        // As JSON: there the two can be read beside each other.
+        assert_eq!(json!(answer), json!(recorded), "the answer (left) is not the recorded one (right)");
+        let collected = Outcome { wake_after: whole(self.outcome.wake_after), ..self.outcome.clone() };
+        assert_eq!(json!(collected), json!(outcome), "the outcome (left) is not the recorded one (right)");
         self.outcome
     }
 }

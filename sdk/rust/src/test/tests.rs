@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::host::Host;
-use crate::refused::Optional;
+use capwasm_contract::Optional;
 
 fn secret(name: &str, namespace: &str, app: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace, "labels": {"app": app}}})
@@ -20,11 +20,13 @@ fn reads_see_the_objects_own_namespace_unless_another_is_named_and_are_recorded(
         .object(Place::Management, secret("b", "default", "y"))
         .object(Place::Management, secret("c", "other", "x"))
         .object(Place::Workload, secret("d", "kube-system", "x"));
-    assert_eq!(names(host.lookup_list("v1", "Secret", None, "").unwrap()), ["a", "b"]);
-    assert_eq!(names(host.lookup_list("v1", "Secret", None, "app=x").unwrap()), ["a"]);
-    assert_eq!(names(host.lookup_list("v1", "Secret", Some("other"), "").unwrap()), ["c"]);
-    assert_eq!(names(host.workload_list("v1", "Secret", None, "").unwrap()), ["d"]);
-    assert_eq!(host.lookup_list("v1", "Secret", None, "app in (x)").unwrap_err().refusal, Refusal::Invalid);
+    let secrets = Selection::of("v1", "Secret");
+    assert_eq!(names(host.lookup_list(&secrets).unwrap()), ["a", "b"]);
+    assert_eq!(names(host.lookup_list(&secrets.clone().labelled("app=x")).unwrap()), ["a"]);
+    assert_eq!(names(host.lookup_list(&secrets.clone().in_namespace("other")).unwrap()), ["c"]);
+    assert_eq!(names(host.workload_list(&secrets).unwrap()), ["d"]);
+    assert_eq!(names(host.lookup_list(&secrets.clone().labelled("app in (x)")).unwrap()), ["a"]);
+    assert_eq!(host.lookup_list(&secrets.labelled("app in (x")).unwrap_err().refusal, Refusal::Invalid);
     let far = ObjectRef::new("v1", "Secret", "c");
     assert_eq!(host.lookup(&far).optional(), Ok(None));
     assert!(host.lookup(&far.in_namespace("other")).is_ok());

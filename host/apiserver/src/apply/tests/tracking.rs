@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::ApplyError;
+use super::super::{ApplyError, Conflict};
 use super::{apply, object, owners, schema, update};
 
 const NOW: &str = "2026-02-02T02:02:02Z";
@@ -35,19 +35,54 @@ fn what_was_there_before_belongs_to_an_owner_of_its_own() {
     let conflict = apply(Some(&live), &object(json!({"a": "2"})), Some(&schema), "m", false, None, NOW).unwrap_err();
     assert_eq!(
         conflict.to_string(),
-        format!("Apply failed with 1 conflict: conflict with \"before-first-apply\" using x/v1 at {NOW}: .spec.a")
+        "Apply failed with 1 conflict: conflict with \"before-first-apply\" using x/v1: .spec.a"
     );
 }
 
 #[test]
 fn conflicts_are_told_as_kubectl_shows_them() {
     let schema = schema();
-    let live = apply(None, &object(json!({"a": "1", "b": "1"})), Some(&schema), "m", false, None, NOW).unwrap();
-    let one = apply(Some(&live), &object(json!({"a": "2"})), Some(&schema), "o", false, None, NOW).unwrap_err();
-    assert_eq!(one.to_string(), "Apply failed with 1 conflict: conflict with \"m\": .spec.a");
-    let two =
-        apply(Some(&live), &object(json!({"a": "2", "b": "2"})), Some(&schema), "o", false, None, NOW).unwrap_err();
-    assert_eq!(two.to_string(), "Apply failed with 2 conflicts: conflicts with \"m\":\n- .spec.a\n- .spec.b");
+    let mut live = apply(None, &object(json!({"a": "1", "b": "1"})), Some(&schema), "m", false, None, NOW).unwrap();
+    for (manager, subresource, spec) in [
+        ("kubectl", None, json!({"a": "1", "b": "1", "map": {"x": "1"}})),
+        ("kubelet", Some("scale"), json!({"a": "1", "b": "1", "map": {"x": "1"}, "set": ["s"]})),
+    ] {
+        let mut new = object(spec);
+        new["metadata"] = live["metadata"].clone();
+        update(Some(&live), &mut new, Some(&schema), manager, subresource, NOW);
+        live = new;
+    }
+    let table = [
+        ("who applied is no more than a name", json!({"a": "2"}), "1 conflict: conflict with \"m\": .spec.a"),
+        (
+            "who wrote in another way did it through a version",
+            json!({"map": {"x": "2"}}),
+            "1 conflict: conflict with \"kubectl\" using x/v1: .spec.map.x",
+        ),
+        ("who owns another item does not mind", json!({"set": ["t"]}), ""),
+        (
+            "fields stand below their writer",
+            json!({"a": "2", "b": "2"}),
+            "2 conflicts: conflicts with \"m\":\n- .spec.a\n- .spec.b",
+        ),
+        (
+            "writers stand in order",
+            json!({"b": "2", "map": {"x": "2"}}),
+            "2 conflicts: conflicts with \"kubectl\" using x/v1:\n- .spec.map.x\nconflicts with \"m\":\n- .spec.b",
+        ),
+    ];
+    for (name, spec, expected) in table {
+        let told = apply(Some(&live), &object(spec), Some(&schema), "o", false, None, LATER).err();
+        let told = told.map_or_else(String::new, |error| error.to_string().replace("Apply failed with ", ""));
+        assert_eq!(told, expected, "{name}");
+    }
+    let conflict = Conflict {
+        manager: "kubelet".to_owned(),
+        api_version: "v1".to_owned(),
+        subresource: "status".to_owned(),
+        field: ".status".to_owned(),
+    };
+    assert_eq!(conflict.to_string(), "conflict with \"kubelet\" with subresource \"status\" using v1");
 }
 
 #[test]

@@ -4,11 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use capwasm_object::merge_patch;
+use capwasm_reconcile::Verdict;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::observe::Connection;
 use super::*;
+use crate::external::External;
 use crate::testing::{condition as found_condition, core, found, keys, patch};
 
 fn observed(object: Value) -> Observed {
@@ -122,20 +125,20 @@ fn c6_nothing_is_written_when_nothing_differs() {
     object["metadata"]["generation"] = json!(2);
     let adopted = |mut object: Value, key: &str| {
         json_patch(&mut object, patch(&first, key).unwrap());
-        found(object)
+        object
     };
     let (infrastructure, plane) = (
         observed.infrastructure.as_ref().unwrap().found().unwrap().0.clone(),
         observed.control_plane.as_ref().unwrap().found().unwrap().0.clone(),
     );
     let mut second = self::observed(object.clone());
-    second.infrastructure = Some(adopted(infrastructure, "own infrastructure"));
-    second.control_plane = Some(adopted(plane, "own control plane"));
+    second.infrastructure = Some(found(adopted(infrastructure, "own infrastructure")));
+    second.control_plane = Some(found(adopted(plane, "own control plane")));
     second.connection = Connection::Up;
     second.now = "2027-01-01T00:00:00Z".parse().unwrap();
     let plan = decide(&second);
     assert!(plan.operations.is_empty(), "{:?}", plan.operations);
-    assert_eq!(json::merge_patch(&object, &plan.desired.unwrap()), None);
+    assert_eq!(merge_patch::diff(&object, &plan.desired.unwrap()), None);
     assert_eq!((plan.wake_after, plan.verdict), (None, Verdict::Done));
 }
 
@@ -262,10 +265,26 @@ fn g15_deletion_goes_from_workers_over_the_control_plane_to_the_infrastructure()
     assert_eq!(step(&at), (vec![], None, texts(&["cluster.cluster.x-k8s.io"])));
 }
 
+/// A Cluster may name what is another's.
+#[test]
+fn what_another_cluster_controls_stays() {
+    let mut object = provisioned();
+    object["metadata"]["ownerReferences"] = json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "o", "uid": "o-uid", "controller": true}]);
+    let mut at = observed(deleting(cluster()));
+    (at.control_plane, at.infrastructure) = (Some(External::Missing), Some(found(object)));
+    let plan = decide(&at);
+    assert!(!keys(&plan).contains(&"delete Infra c"));
+    assert_eq!(plan.release.len(), 1);
+}
+
 #[test]
 fn what_cannot_be_seen_of_a_deleted_cluster_holds_what_comes_after_it() {
-    let unserved = || Some(External::Unserved("Plane v1 is not served yet".into()));
-    let uninstalled = || Some(External::NotInstalled("Plane is not installed".into()));
+    fn unserved<T>() -> Option<External<T>> {
+        Some(External::Unserved("Plane v1 is not served yet".into()))
+    }
+    fn uninstalled<T>() -> Option<External<T>> {
+        Some(External::NotInstalled("Plane is not installed".into()))
+    }
     let infra = || Some(found(provisioned()));
     for (what, control_plane, infrastructure, deletes, stage) in [
         ("its control plane", unserved(), infra(), vec![], Some("WaitingForControlPlaneDeletion")),

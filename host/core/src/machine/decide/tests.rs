@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use capwasm_object::merge_patch;
+use capwasm_reconcile::Verdict;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -22,7 +24,7 @@ pub(in crate::machine) fn observed(object: Value) -> Observed {
         json!({}),
         json!({"initialization": {"infrastructureProvisioned": true, "controlPlaneInitialized": true}}),
     );
-    let deleting = json::is_deleting(&object);
+    let deleting = meta::is_deleting(&object);
     Observed {
         machine: capwasm_api::kinds::view(&object).unwrap(),
         object: Arc::new(object),
@@ -96,9 +98,9 @@ fn a_new_machine_takes_its_clones_from_the_set_and_copies_nothing() {
         assert_eq!((&owners[0]["uid"], &owners[0]["controller"]), (&json!("m-uid"), &json!(true)));
     }
     let desired = plan.desired.unwrap();
-    assert_eq!(json::merge_patch(&observed.object["spec"], &desired["spec"]), None);
+    assert_eq!(merge_patch::diff(&observed.object["spec"], &desired["spec"]), None);
     assert_eq!(
-        json::merge_patch(&observed.object["metadata"], &desired["metadata"]),
+        merge_patch::diff(&observed.object["metadata"], &desired["metadata"]),
         None,
         "a machine that a set made needs no write of its own"
     );
@@ -228,7 +230,7 @@ fn nothing_is_written_in_the_steady_state() {
         (observed.bootstrap, observed.infrastructure, NodeSight::Found(Arc::new(node)));
     let plan = decide(&later);
     assert!(plan.operations.is_empty() && plan.events.is_empty() && plan.wake_after.is_none());
-    assert_eq!(json::merge_patch(&object, &plan.desired.unwrap()), None);
+    assert_eq!(merge_patch::diff(&object, &plan.desired.unwrap()), None);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use capwasm_reconcile::{ErrorKind, OperationError, Plan};
+use capwasm_reconcile::{Plan, Refusal, Refused};
 
 use super::super::decide::decide;
 use super::super::decide::tests::{clone, machine, node, observed};
@@ -94,7 +94,7 @@ fn a_machine_goes_step_by_step() {
 
     observed.results = vec![(
         "delete node".into(),
-        Err(OperationError { kind: ErrorKind::Denied, reason: "Forbidden".into(), message: String::new() }),
+        Err(Refused { refusal: Refusal::Denied, reason: "Forbidden".into(), message: String::new() }),
     )];
     let plan = decide(&observed);
     assert_eq!((keys(&plan).len(), plan.release.len()), (0, 1), "the limit of 10 s is passed");
@@ -102,7 +102,9 @@ fn a_machine_goes_step_by_step() {
 
 #[test]
 fn what_cannot_be_seen_is_not_taken_for_gone() {
-    let unserved = || External::Unserved("Infra v1 is not served yet".into());
+    fn unserved<T>() -> External<T> {
+        External::Unserved("Infra v1 is not served yet".into())
+    }
     let mut observed = departing();
     observed.infrastructure = unserved();
     assert_eq!(keys(&decide(&observed)), ["cordon"], "the Node is drained all the same");
@@ -184,7 +186,7 @@ fn every_pod_has_its_turn_however_many_are_refused() {
         (Some("evict d/b"), ["evict d/c", "evict d/a", "evict d/b"]),
         (Some("evict d/gone"), ["evict d/a", "evict d/b", "evict d/c"]),
     ] {
-        let error = OperationError { kind: ErrorKind::Limit, reason: "TooManyRequests".into(), message: String::new() };
+        let error = Refused { refusal: Refusal::Limit, reason: "TooManyRequests".into(), message: String::new() };
         observed.results = refused.into_iter().map(|key: &str| (key.to_owned(), Err(error.clone()))).collect();
         assert_eq!(keys(&decide(&observed)), expected, "{refused:?}");
     }

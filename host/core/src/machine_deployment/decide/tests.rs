@@ -45,7 +45,7 @@ fn born(plan: &Plan, created: &str) -> Value {
             _ => None,
         })
         .unwrap();
-    set["metadata"]["uid"] = json!(format!("{}-uid", json::name(&set)));
+    set["metadata"]["uid"] = json!(format!("{}-uid", meta::name(&set)));
     set["metadata"]["creationTimestamp"] = json!(created);
     let replicas = set["spec"]["replicas"].clone();
     set["status"] = json!({"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas, "upToDateReplicas": replicas});
@@ -59,7 +59,7 @@ fn the_first_set_is_made_of_the_template_and_repeats_with_the_same_name() {
     assert_eq!(set["spec"]["replicas"], 2);
     assert_eq!(set["metadata"]["ownerReferences"][0]["uid"], "md-uid");
     assert_eq!(set["metadata"]["ownerReferences"][0]["controller"], true);
-    let hash = json::label(&set, "machine-template-hash").unwrap();
+    let hash = meta::label(&set, "machine-template-hash").unwrap();
     let selector = &set["spec"]["selector"]["matchLabels"];
     assert_eq!(
         selector,
@@ -81,7 +81,7 @@ fn the_first_set_is_made_of_the_template_and_repeats_with_the_same_name() {
     assert_eq!(desired["status"]["phase"], "ScalingUp");
 
     let again = decide(&observed(desired.clone(), vec![]));
-    assert_eq!(json::name(&born(&again, "")), json::name(&set));
+    assert_eq!(meta::name(&born(&again, "")), meta::name(&set));
 }
 
 #[test]
@@ -93,10 +93,10 @@ fn nothing_is_written_when_nothing_differs() {
     let object = second.desired.unwrap();
     assert_eq!(object["status"]["phase"], "Running");
     assert_eq!(found_condition(&object, "Available"), Some(("True".into(), "Available".into())));
-    assert_eq!(json::annotation(&object, "machinedeployment.clusters.x-k8s.io/revision"), Some("1"));
+    assert_eq!(meta::annotation(&object, "machinedeployment.clusters.x-k8s.io/revision"), Some("1"));
     let third = decide(&observed(object.clone(), vec![set]));
     assert!(third.operations.is_empty() && third.wake_after.is_none());
-    assert_eq!(json::merge_patch(&object, &third.desired.unwrap()), None);
+    assert_eq!(merge_patch::diff(&object, &third.desired.unwrap()), None);
 }
 
 #[test]
@@ -106,10 +106,10 @@ fn a_changed_version_rolls_to_a_new_set_and_the_old_one_goes() {
     let plan = decide(&observed(deployment(2, "v1.37.0"), vec![old.clone()]));
     let mut new = born(&plan, "2026-02-01T00:00:00Z");
     assert_eq!(new["spec"]["replicas"], 1, "one machine of surge");
-    assert_eq!(json::annotation(&new, "machinedeployment.clusters.x-k8s.io/revision"), Some("2"));
-    assert_ne!(json::label(&new, "machine-template-hash"), json::label(&old, "machine-template-hash"));
+    assert_eq!(meta::annotation(&new, "machinedeployment.clusters.x-k8s.io/revision"), Some("2"));
+    assert_ne!(meta::label(&new, "machine-template-hash"), meta::label(&old, "machine-template-hash"));
     let step = |old: &Value, new: &Value| decide(&observed(deployment(2, "v1.37.0"), vec![old.clone(), new.clone()]));
-    let update = |set: &Value| format!("update MachineSet {}", json::name(set));
+    let update = |set: &Value| format!("update MachineSet {}", meta::name(set));
 
     let plan = step(&old, &new);
     assert_eq!(patch(&plan, &update(&old)), Some(&json!({"spec": {"replicas": 1}})));
@@ -123,7 +123,7 @@ fn a_changed_version_rolls_to_a_new_set_and_the_old_one_goes() {
     old["spec"]["replicas"] = json!(0);
     assert!(step(&old, &new).operations.is_empty(), "its machine still goes");
     old["status"] = json!({"replicas": 0});
-    assert_eq!(keys(&step(&old, &new)), [format!("delete MachineSet {}", json::name(&old))]);
+    assert_eq!(keys(&step(&old, &new)), [format!("delete MachineSet {}", meta::name(&old))]);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn on_delete_keeps_old_machines_from_being_made_again() {
     object["spec"]["rollout"] = json!({"strategy": {"type": "OnDelete"}});
     let plan = decide(&observed(object, vec![set.clone()]));
     assert_eq!(born(&plan, "")["spec"]["replicas"], 0);
-    let merge = patch(&plan, &format!("update MachineSet {}", json::name(&set))).unwrap();
+    let merge = patch(&plan, &format!("update MachineSet {}", meta::name(&set))).unwrap();
     assert_eq!(merge, &json!({"metadata": {"annotations": {"cluster.x-k8s.io/disable-machine-create": "true"}}}));
 }
 

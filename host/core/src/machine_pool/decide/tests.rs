@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
-use capwasm_reconcile::{Action, ErrorKind, OperationError};
+use capwasm_object::merge_patch;
+use capwasm_reconcile::{Action, Refusal, Refused};
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::super::observe::Nodes;
 use super::*;
@@ -229,7 +231,7 @@ fn a_pool_goes_after_its_infrastructure_machines_and_nodes() {
     gone.now = "2026-01-01T00:10:31Z".parse().unwrap();
     assert_eq!(decide(&gone).release.len(), 1, "the limit is passed");
     gone.nodes = Nodes::Seen(vec![node("n1", "True")]);
-    let refused = OperationError { kind: ErrorKind::Denied, reason: "No".to_owned(), message: String::new() };
+    let refused = Refused { refusal: Refusal::Denied, reason: "No".to_owned(), message: String::new() };
     gone.results = vec![("delete Node n1".to_owned(), Err(refused))];
     assert!(decide(&gone).operations.is_empty(), "a Node that cannot be deleted is left after the limit");
 }
@@ -240,5 +242,5 @@ fn nothing_is_written_twice() {
     // As the server counts the change of the spec.
     first["metadata"]["generation"] = json!(2);
     let again = decide(&running(first.clone()));
-    assert_eq!(json::merge_patch(&first, &again.desired.unwrap()), None);
+    assert_eq!(merge_patch::diff(&first, &again.desired.unwrap()), None);
 }

@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
+use capwasm_object::merge_patch;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+
+use capwasm_reconcile::{Operation, Verdict};
 
 use super::*;
 use crate::testing::{condition as found_condition, core, found, keys};
@@ -60,10 +63,10 @@ fn created(plan: &Plan) -> Vec<Value> {
 
 /// The Machines that a plan creates, as the server has them later.
 fn born(plan: &Plan) -> Vec<Value> {
-    let machines = created(plan).into_iter().filter(|object| json::kind(object) == "Machine");
+    let machines = created(plan).into_iter().filter(|object| meta::kind(object) == "Machine");
     machines
         .map(|mut machine| {
-            machine["metadata"]["uid"] = json!(format!("{}-uid", json::name(&machine)));
+            machine["metadata"]["uid"] = json!(format!("{}-uid", meta::name(&machine)));
             machine
         })
         .collect()
@@ -81,13 +84,13 @@ fn bare(replicas: i32, machines: &[Value]) -> Observed {
 fn r2a_each_replica_is_a_machine_and_then_its_config_and_infrastructure() {
     let plan = decide(&observed(set(2), vec![]));
     let machines = created(&plan);
-    assert_eq!(machines.iter().map(json::kind).collect::<Vec<_>>(), ["Machine", "Machine"]);
+    assert_eq!(machines.iter().map(meta::kind).collect::<Vec<_>>(), ["Machine", "Machine"]);
     assert_eq!(plan.operations.len(), 2, "templates are owned already");
     assert!(plan.wake_when_applied, "nothing else tells that they are there");
     let machine = &machines[0];
-    let name = json::name(machine);
+    let name = meta::name(machine);
     assert!(name.starts_with("ms-") && name.len() == 8);
-    assert_ne!(name, json::name(&machines[1]));
+    assert_ne!(name, meta::name(&machines[1]));
     assert_eq!(machine["spec"]["bootstrap"]["configRef"], json!({"apiGroup": "x.io", "kind": "Boot", "name": name}));
     assert_eq!(machine["spec"]["infrastructureRef"], json!({"apiGroup": "x.io", "kind": "Infra", "name": name}));
     assert_eq!(machine["spec"]["version"], "v1.36.0");
@@ -102,9 +105,9 @@ fn r2a_each_replica_is_a_machine_and_then_its_config_and_infrastructure() {
     assert_eq!(found_condition(&plan.desired.clone().unwrap(), "ScalingUp"), Some(("True".into(), "ScalingUp".into())));
 
     let clones = created(&decide(&bare(2, &born(&plan))));
-    assert_eq!(clones.iter().map(json::kind).collect::<Vec<_>>(), ["Boot", "Infra", "Boot", "Infra"]);
+    assert_eq!(clones.iter().map(meta::kind).collect::<Vec<_>>(), ["Boot", "Infra", "Boot", "Infra"]);
     let infra = &clones[1];
-    assert_eq!((json::name(&clones[0]), json::name(infra)), (name, name));
+    assert_eq!((meta::name(&clones[0]), meta::name(infra)), (name, name));
     assert_eq!(infra["spec"], json!({"size": 7}), "spec equal to the template's");
     assert_eq!(infra["metadata"]["labels"]["from"], "template");
     assert_eq!(infra["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"], "c");
@@ -135,7 +138,7 @@ fn r2a_a_creation_that_is_repeated_meets_what_it_made() {
 
     // Cut off before the second Machine: the first is equipped, the second made as it would have been.
     let plan = decide(&bare(2, &born(&first)[..1]));
-    assert_eq!(created(&plan).iter().map(json::kind).collect::<Vec<_>>(), ["Boot", "Infra", "Machine"]);
+    assert_eq!(created(&plan).iter().map(meta::kind).collect::<Vec<_>>(), ["Boot", "Infra", "Machine"]);
     assert_eq!(created(&plan)[2], created(&first)[1]);
 
     // What upstream made and cut off: its clones are there, and are not taken for orphans.
@@ -150,7 +153,7 @@ fn no_machine_without_what_it_needs_is_left_when_a_template_is_gone() {
     let mut observed = bare(1, &born(&decide(&observed(set(1), vec![]))));
     observed.infrastructure = External::Missing;
     let plan = decide(&observed);
-    assert_eq!(created(&plan).iter().map(json::kind).collect::<Vec<_>>(), ["Boot"]);
+    assert_eq!(created(&plan).iter().map(meta::kind).collect::<Vec<_>>(), ["Boot"]);
     assert!(matches!(&plan.verdict, Verdict::Failed { reason, .. } if reason == "TemplateUnusable"));
 }
 
@@ -158,11 +161,11 @@ fn no_machine_without_what_it_needs_is_left_when_a_template_is_gone() {
 fn a_name_is_never_given_out_again() {
     let first = born(&decide(&observed(set(2), vec![])));
     let seen = decide(&observed(set(2), first.clone())).desired.unwrap();
-    assert_eq!(json::annotation(&seen, "capwasm.dev/next-slot"), Some("2"));
+    assert_eq!(meta::annotation(&seen, "capwasm.dev/next-slot"), Some("2"));
     let plan = decide(&observed(seen, vec![]));
-    let names: Vec<String> = born(&plan).iter().map(|machine| json::name(machine).to_owned()).collect();
+    let names: Vec<String> = born(&plan).iter().map(|machine| meta::name(machine).to_owned()).collect();
     assert_eq!(names.len(), 2);
-    assert!(first.iter().all(|old| !names.contains(&json::name(old).to_owned())));
+    assert!(first.iter().all(|old| !names.contains(&meta::name(old).to_owned())));
 }
 
 #[test]
@@ -250,7 +253,7 @@ fn counters_and_conditions_follow_the_machines_and_nothing_is_written_twice() {
     assert_eq!(status["versions"], json!([{"version": "v1.36.0", "replicas": 1}]));
     assert_eq!(found_condition(&object, "MachinesReady"), Some(("Unknown".into(), "ReadyUnknown".into())));
     let again = decide(&observed(object.clone(), machines));
-    assert_eq!(json::merge_patch(&object, &again.desired.unwrap()), None);
+    assert_eq!(merge_patch::diff(&object, &again.desired.unwrap()), None);
 }
 
 #[test]
@@ -258,7 +261,7 @@ fn a_machine_that_failed_its_health_check_goes_unless_its_revision_does() {
     let mut machine = born(&decide(&observed(set(1), vec![])))[0].clone();
     machine["status"]["conditions"] = json!([{"type": "HealthCheckSucceeded", "status": "False", "reason": "R"},
         {"type": "OwnerRemediated", "status": "False", "reason": "WaitingForRemediation"}]);
-    let name = json::name(&machine).to_owned();
+    let name = meta::name(&machine).to_owned();
     let (say, delete) = (format!("say of Machine {name}"), format!("remediate Machine {name}"));
     let revisions = |own: &str, newest: &str, most: Value| {
         let mut object = set(1);

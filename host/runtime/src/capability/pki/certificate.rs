@@ -11,8 +11,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::bindings::pki::{Algorithm, Pair, Subject};
-use crate::refused::{Refusal, Refused};
+use capwasm_contract::{Algorithm, Pair, Refusal, Refused, Subject};
 
 /// Clocks of new machines may be a little behind.
 const BACKDATED: Duration = Duration::from_secs(300);

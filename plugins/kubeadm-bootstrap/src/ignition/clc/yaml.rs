@@ -1,152 +1,29 @@
-//! Reads YAML as the Go library does that Flatcar's transpiler uses: version 1.1's words for truths and its octal numbers.
-
-use std::collections::HashMap;
+//! YAML as the Go library reads it that Flatcar's transpiler uses: version 1.1's words for truths and its octal numbers.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use granit_parser::{Event, Parser, ScalarStyle};
-use serde_json::{Map, Value, json};
-
-/// More values than any configuration has; what aliases stand for is counted each time.
-const LARGEST: usize = 20_000;
-/// Deeper than any configuration is.
-const DEEPEST: usize = 40;
+use capwasm_yaml::{Yaml, read};
+use serde_json::{Value, json};
 
 /// The one document of a text; null for an empty one.
-pub(super) fn read(text: &str) -> Result<Value, String> {
-    let mut reader = Reader { root: None, open: Vec::new(), anchors: HashMap::new(), values: 0 };
-    let mut documents = 0;
-    for event in Parser::new_from_str(text) {
-        let (event, _) = event.map_err(|error| error.to_string())?;
-        match event {
-            Event::DocumentStart(..) => {
-                documents += 1;
-                if documents > 1 {
-                    return Err("there is more than one document".into());
-                }
-            }
-            Event::Scalar(text, style, anchor, tag) => {
-                let tag = tag.map(|tag| tag.suffix().to_owned());
-                let value = scalar(&text, style == ScalarStyle::Plain, tag.as_deref())?;
-                reader.value(value, anchor)?;
-            }
-            Event::SequenceStart(_, anchor, _) => reader.begin(Value::Array(Vec::new()), anchor)?,
-            Event::MappingStart(_, anchor, _) => reader.begin(Value::Object(Map::new()), anchor)?,
-            Event::SequenceEnd | Event::MappingEnd => reader.end()?,
-            Event::Alias(anchor) => {
-                let value = reader.anchors.get(&anchor).cloned().ok_or("an alias stands for itself")?;
-                reader.count(size(&value))?;
-                reader.put(value)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(reader.root.unwrap_or_default())
+pub(super) fn values(text: &str) -> Result<Value, String> {
+    read::only_merged(text)?.map_or(Ok(Value::Null), value)
 }
 
-struct Reader {
-    root: Option<Value>,
-    /// Lists and maps that go on: the value so far, its anchor, and a key that waits for its value.
-    open: Vec<(Value, usize, Option<String>)>,
-    anchors: HashMap<usize, Value>,
-    values: usize,
-}
-
-impl Reader {
-    fn count(&mut self, more: usize) -> Result<(), String> {
-        self.values = self.values.saturating_add(more);
-        if self.values > LARGEST { Err("it is too large".into()) } else { Ok(()) }
-    }
-
-    fn begin(&mut self, value: Value, anchor: usize) -> Result<(), String> {
-        self.count(1)?;
-        if self.open.len() >= DEEPEST {
-            return Err("it is nested too deeply".into());
-        }
-        self.open.push((value, anchor, None));
-        Ok(())
-    }
-
-    fn end(&mut self) -> Result<(), String> {
-        let (mut value, anchor, _) = self.open.pop().ok_or("a list or map ends that did not begin")?;
-        if let Value::Object(map) = &mut value
-            && let Some(from) = map.remove("<<")
-        {
-            inherit(map, from)?;
-        }
-        if anchor > 0 {
-            self.anchors.insert(anchor, value.clone());
-        }
-        self.put(value)
-    }
-
-    fn value(&mut self, value: Value, anchor: usize) -> Result<(), String> {
-        self.count(1)?;
-        if anchor > 0 {
-            self.anchors.insert(anchor, value.clone());
-        }
-        self.put(value)
-    }
-
-    /// Puts a value where it belongs.
-    fn put(&mut self, value: Value) -> Result<(), String> {
-        let Some((parent, _, key)) = self.open.last_mut() else {
-            self.root = Some(value);
-            return Ok(());
-        };
-        match parent {
-            Value::Array(items) => items.push(value),
-            Value::Object(map) => match key.take() {
-                None => match value {
-                    Value::String(name) => *key = Some(name),
-                    Value::Number(_) | Value::Bool(_) => *key = Some(value.to_string()),
-                    _ => return Err("a key is not a text".into()),
-                },
-                Some(name) => {
-                    if map.contains_key(&name) {
-                        return Err(format!("the key {name} is there twice"));
-                    }
-                    map.insert(name, value);
-                }
-            },
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-/// `<<: *anchor`: what the map does not say itself.
-fn inherit(map: &mut Map<String, Value>, from: Value) -> Result<(), String> {
-    match from {
-        Value::Object(from) => {
-            for (key, value) in from {
-                map.entry(key).or_insert(value);
-            }
-            Ok(())
-        }
-        Value::Array(items) => items.into_iter().try_for_each(|item| inherit(map, item)),
-        _ => Err("<< needs a map".into()),
-    }
-}
-
-fn size(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(size).sum(),
-        Value::Object(map) => map.values().map(size).sum(),
-        _ => 0,
-    }
-}
-
-fn scalar(text: &str, plain: bool, tag: Option<&str>) -> Result<Value, String> {
-    match tag {
-        Some("binary") => {
+fn value(yaml: Yaml) -> Result<Value, String> {
+    Ok(match yaml {
+        Yaml::Scalar { text, binary: true, .. } => {
             let bytes = STANDARD.decode(text.split_ascii_whitespace().collect::<String>());
             let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            text.map(Value::String).ok_or_else(|| "what is tagged !!binary is not a text in base64".into())
+            text.map(Value::String).ok_or("what is tagged !!binary is not a text in base64")?
         }
-        Some("str") => Ok(json!(text)),
-        _ if plain => Ok(resolved(text)),
-        _ => Ok(json!(text)),
-    }
+        Yaml::Scalar { text, plain: true, .. } => resolved(&text),
+        Yaml::Scalar { text, .. } => json!(text),
+        Yaml::List(items) => items.into_iter().map(value).collect::<Result<_, _>>()?,
+        Yaml::Map(fields) => {
+            let fields = fields.into_iter().map(|(key, field)| Ok((key, value(field)?)));
+            Value::Object(fields.collect::<Result<_, String>>()?)
+        }
+    })
 }
 
 fn resolved(text: &str) -> Value {
@@ -204,7 +81,7 @@ mod tests {
             ("a: |\n  one\n  two\n", json!({"a": "one\ntwo\n"})),
             ("1: a\ntrue: b", json!({"1": "a", "true": "b"})),
         ] {
-            assert_eq!(read(text).as_ref(), Ok(&expected), "{text:?}");
+            assert_eq!(values(text).as_ref(), Ok(&expected), "{text:?}");
         }
     }
 
@@ -219,10 +96,10 @@ mod tests {
             ("{[a]: 1}", "key"),
             ("a: !!binary '%'", "base64"),
             ("a: *x", ""),
-            (bomb, "too large"),
+            (bomb, "more than 20000"),
             (&("[".repeat(60) + &"]".repeat(60)), "deep"),
         ] {
-            let problem = read(text).expect_err(text);
+            let problem = values(text).expect_err(text);
             assert!(problem.contains(part), "{text}: {problem}");
         }
     }

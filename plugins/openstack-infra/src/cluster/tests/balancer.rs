@@ -45,8 +45,7 @@ fn every_port_has_a_listener_with_pool_and_monitor() {
 fn provider_flavor_zone_and_address_are_asked_for_where_they_are_known() {
     let mut world = with(json!({"provider": "ovn", "flavor": "big", "availabilityZone": "lb-az"}));
     object::merge(&mut world.object, &json!({"spec": {"apiServerFixedIP": "10.6.0.250"}}));
-    world.cloud.add("providers", json!({"id": "ovn", "name": "ovn"}));
-    world.cloud.add("flavors-of-octavia", json!({}));
+    world.cloud.add("lb_zones", json!({"name": "lb-az"}));
     let pass = world.pass(|_| false).unwrap();
     let body = world.cloud.bodies("POST", "/lbaas/loadbalancers")[0]["loadbalancer"].clone();
     assert_eq!(
@@ -95,9 +94,16 @@ fn a_provider_that_cannot_watch_members_goes_without_a_monitor() {
     probe.settle();
     let at = probe.cloud.calls().iter().position(monitor).unwrap();
     world.cloud.fail(at, crate::testing::Fault::Answer(501, r#"{"faultstring": "Provider does not support it"}"#));
-    let pass = world.pass(|_| false).unwrap();
-    assert!(pass.outcome.events.iter().any(|event| event.reason == "SkippedCreateMonitor"));
-    assert!(pass.result.is_ok());
+    let mut events = Vec::new();
+    for _ in 0..MOST_PASSES {
+        let pass = world.pass(|_| false).unwrap();
+        events.extend(pass.outcome.events);
+        if pass.result.is_ok() {
+            break;
+        }
+    }
+    assert!(events.iter().any(|event| event.reason == "SkippedCreateMonitor"));
+    assert!(world.pass(|_| false).unwrap().result.is_ok());
     world.settle();
     assert!(world.cloud.all("healthmonitors").is_empty(), "it is not tried again while nothing changes");
 }
@@ -105,7 +111,7 @@ fn a_provider_that_cannot_watch_members_goes_without_a_monitor() {
 #[test]
 fn a_load_balancer_in_error_is_told_and_not_made_again() {
     let mut world = with(json!({}));
-    world.cloud.set_outcome(Some("ERROR"));
+    world.cloud.set_breaks(true);
     let mut problem = None;
     for _ in 0..5 {
         problem = world.pass(|_| false).unwrap().result.err();
@@ -179,7 +185,6 @@ fn machines_are_told_when_they_cannot_be_members() {
 #[test]
 fn ovn_can_neither_restrict_who_comes_in_nor_balance_by_turns() {
     let mut world = with(json!({"provider": "ovn", "allowedCIDRs": ["192.0.2.0/24"]}));
-    world.cloud.add("providers", json!({"id": "ovn", "name": "ovn"}));
     world.settle();
     assert_eq!(world.cloud.all("pools")[0]["lb_algorithm"], "SOURCE_IP_PORT");
     assert_eq!(world.cloud.bodies("POST", "/lbaas/listeners")[0]["listener"].get("allowed_cidrs"), None);

@@ -8,6 +8,11 @@ fn world(spec: Value) -> World {
     cloud.add("subnets", json!({"id": "sub6", "name": "six", "network_id": network, "cidr": "fd00::/64", "gateway_ip": "fd00::1", "tags": []}));
     let gateway = json!({"network_id": "network-external", "external_fixed_ips": [{"subnet_id": "subnet-external", "ip_address": "172.24.4.3"}]});
     cloud.add("routers", json!({"id": "router", "name": "theirs", "tags": [], "external_gateway_info": gateway}));
+    let interface = json!({
+        "id": "interface", "network_id": network, "device_id": "router", "device_owner": "network:router_interface",
+        "fixed_ips": [{"subnet_id": "sub4", "ip_address": "10.1.0.1"}],
+    });
+    cloud.add("ports", interface);
     let mut whole = json!({"identityRef": OpenStack::identity(), "apiServerLoadBalancer": {"enabled": true}, "managedSecurityGroups": {}});
     object::merge(&mut whole, &spec);
     World::of("prod", whole, cloud)
@@ -19,7 +24,13 @@ fn they_are_found_by_id_or_filter_and_stay_when_the_cluster_goes() {
         (json!({"network": {"id": "net"}}), vec!["sub4", "sub6"]),
         (json!({"network": {"filter": {"name": "theirs", "tags": ["b"]}}}), vec!["sub4", "sub6"]),
         (json!({"network": {"id": "net"}, "subnets": [{"id": "sub4"}]}), vec!["sub4"]),
-        (json!({"subnets": [{"filter": {"cidr": "fd00::/64"}}, {"filter": {"name": "four"}}]}), vec!["sub6", "sub4"]),
+        (
+            // No floating IP leads to an IPv6 address.
+            json!({
+                "subnets": [{"filter": {"cidr": "fd00::/64"}}, {"filter": {"name": "four"}}], "disableAPIServerFloatingIP": true,
+            }),
+            vec!["sub6", "sub4"],
+        ),
     ];
     for (spec, subnets) in table {
         let mut world = world(spec.clone());
@@ -74,7 +85,7 @@ fn a_router_of_somebody_elses_serves_a_managed_network_and_stays() {
     world.settle();
     let interfaces: Vec<Value> =
         world.cloud.all("ports").into_iter().filter(|port| port["device_id"] == "router").collect();
-    assert_eq!(interfaces.len(), 1);
+    assert_eq!(interfaces.len(), 2, "theirs, and one in the managed network");
     assert_eq!(world.cloud.all("routers").len(), 1);
     assert!(world.delete());
     assert_eq!(world.resources(), before);
@@ -107,7 +118,8 @@ fn the_load_balancer_is_in_the_primary_subnet() {
         json!({"network": {"id": "net"}, "primarySubnet": {"filter": {"name": "six"}}}),
         json!({"subnets": [{"id": "sub4"}], "primarySubnet": {"filter": {"cidr": "fd00::/64"}}}),
     ];
-    for spec in table {
+    for mut spec in table {
+        spec["disableAPIServerFloatingIP"] = json!(true);
         let mut world = world(spec.clone());
         world.settle();
         assert_eq!(world.cloud.all("loadbalancers")[0]["vip_subnet_id"], "sub6", "{spec}");

@@ -4,9 +4,8 @@ use std::panic::catch_unwind;
 use serde_json::json;
 
 use super::*;
-use crate::host::{Algorithm, HttpRequest};
-use crate::outcome::Place;
-use crate::provider::{InfrastructureMachine, MachineAnswer};
+use crate::provider::InfrastructureMachine;
+use crate::{Algorithm, HttpRequest, MachineAnswer, Place};
 
 /// Asks for a little of everything; `spec.lid` decides how it ends.
 struct Boxes;

@@ -15,7 +15,7 @@ pub struct Spec {
 /// What `crds/` is made of.
 #[cfg(test)]
 pub fn custom_resources() -> Vec<capwasm_sdk::crd::CustomResource> {
-    use capwasm_sdk::api::descriptor::Role;
+    use capwasm_sdk::descriptor::Role;
     use capwasm_sdk::crd::CustomResource;
 
     const GROUP: &str = "bootstrap.cluster.x-k8s.io";

@@ -6,7 +6,7 @@ mod kinds;
 #[cfg(test)]
 mod tests;
 
-use capwasm_sdk::api::descriptor::{Descriptor, Role};
+use capwasm_sdk::descriptor::{Descriptor, Role};
 use capwasm_sdk::{Bootstrap, BootstrapData, Context, Description, Format, Kind, Problem, Provider, object};
 use kinds::Spec;
 use serde_json::{Value, json};

@@ -26,7 +26,7 @@ pub struct Status {
 /// What `crds/` is made of.
 #[cfg(test)]
 pub fn custom_resources() -> Vec<capwasm_sdk::crd::CustomResource> {
-    use capwasm_sdk::api::descriptor::Role;
+    use capwasm_sdk::descriptor::Role;
     use capwasm_sdk::crd::CustomResource;
 
     const GROUP: &str = "{{name}}.example.org";

@@ -7,8 +7,8 @@ mod kinds;
 #[cfg(test)]
 mod tests;
 
-use capwasm_sdk::api::descriptor::{Descriptor, Role};
-use capwasm_sdk::{Context, Controller, Description, Kind, ObjectRef, Optional, Place, Problem, Provider, object};
+use capwasm_sdk::descriptor::{Descriptor, Role};
+use capwasm_sdk::{Context, Controller, Description, Kind, ObjectRef, Optional, Place, Problem, Provider, Selection, object};
 use kinds::{Spec, Status};
 use serde_json::{Value, json};
 
@@ -68,7 +68,8 @@ impl Controller for {{Name}} {
 
 /// The copies that there are, found by their label: state is never kept anywhere else.
 fn mine(cx: &Context<'_>, object: &Value) -> Result<Vec<Value>, Problem> {
-    Ok(cx.host.lookup_list("v1", "ConfigMap", None, &format!("{LABEL}={}", object::uid(object)))?)
+    let copies = Selection::of("v1", "ConfigMap").labelled(format!("{LABEL}={}", object::uid(object)));
+    Ok(cx.host.lookup_list(&copies)?)
 }
 
 /// A ConfigMap of that name which somebody else made is not written over.

@@ -39,7 +39,7 @@ pub enum Size {
 /// What `crds/` is made of.
 #[cfg(test)]
 pub fn custom_resources() -> Vec<capwasm_sdk::crd::CustomResource> {
-    use capwasm_sdk::api::descriptor::Role;
+    use capwasm_sdk::descriptor::Role;
     use capwasm_sdk::crd::CustomResource;
 
     const GROUP: &str = "infrastructure.cluster.x-k8s.io";

@@ -8,7 +8,7 @@ mod servers;
 #[cfg(test)]
 mod tests;
 
-use capwasm_sdk::api::descriptor::{Descriptor, Role};
+use capwasm_sdk::descriptor::{Descriptor, Role};
 use capwasm_sdk::{
     Address, AddressKind, ClusterAnswer, Context, Description, Endpoint, InfrastructureCluster, InfrastructureMachine,
     Kind, MachineAnswer, Problem, Provider, object,

@@ -1,0 +1,160 @@
+//! What a request makes of an object: the newest version in, the object to be stored out.
+
+use capwasm_object::{merge_patch, meta};
+use serde_json::{Value, json};
+
+use super::{Locator, NESTING, Part, Registry, WriteOptions, nests_beyond, too_deep};
+use crate::apply::{self, ApplyError, Owners, Writer};
+use crate::status::{ApiError, ApiResult};
+use crate::strategic;
+
+/// Most bytes that the `copy` and `move` operations of one JSON patch may take.
+const PATCH_COPIES: usize = 3 << 20;
+
+/// A change of an object. It is decided anew on every version that another write brings meanwhile.
+pub(crate) enum Edit<'a> {
+    /// The whole object, as a PUT states it.
+    Replace(Value),
+    /// RFC 6902.
+    Json(json_patch::Patch),
+    /// RFC 7386.
+    Merge(Value),
+    /// A merge patch that joins lists by the keys of the schema.
+    Strategic(Value),
+    /// Server-side apply of `configuration`. The one edit that makes an object where there is none, unless `creation` refuses:
+    /// who may only change what is there must not make anything.
+    Apply { configuration: Value, creation: ApiResult<()> },
+    /// Something that this server does by itself.
+    Own(&'a (dyn Fn(&mut Value) + Send + Sync)),
+    /// An edit of the object's `Scale`.
+    Scale(&'a Edit<'a>),
+}
+
+impl Edit<'_> {
+    /// Whether it says something of `managedFields`, and is to see them.
+    pub(super) fn states_owners(&self) -> bool {
+        match self {
+            Self::Replace(document) | Self::Merge(document) | Self::Strategic(document) => {
+                !meta::field(document, "managedFields").is_null()
+            }
+            Self::Json(_) => true,
+            Self::Apply { .. } | Self::Own(_) | Self::Scale(_) => false,
+        }
+    }
+
+    /// The object that the edit makes of one that is in the version of the request. An apply is none of these: see
+    /// [`Registry::apply_configuration`].
+    pub(super) fn of(&self, at: &Locator, mut object: Value) -> ApiResult<Value> {
+        match self {
+            Self::Replace(new) => {
+                return Ok(new.clone());
+            }
+            Self::Json(patch) => apply_operations(&mut object, patch)?,
+            Self::Merge(patch) if patch.is_object() => merge_patch::apply(&mut object, patch),
+            Self::Merge(_) => return Err(ApiError::bad_request("a merge patch must be a JSON object")),
+            Self::Strategic(patch) => {
+                let schema = at.resource.schema.as_deref();
+                let schema = schema.ok_or_else(|| ApiError::unsupported_media_type("application/merge-patch+json"))?;
+                object = strategic::merge(&object, patch, schema)
+                    .map_err(|error| ApiError::new(422, "Invalid", error.to_string()))?;
+            }
+            Self::Own(change) => change(&mut object),
+            Self::Scale(edit) => super::scale::rescale(at, &mut object, edit)?,
+            Self::Apply { .. } => {
+                return Err(ApiError::unsupported_media_type(
+                    "application/json-patch+json, application/merge-patch+json",
+                ));
+            }
+        }
+        Ok(object)
+    }
+}
+
+/// Applies a JSON patch. A few `copy` operations could double an object again and again, and `copy` and `move` nest it ever
+/// deeper, so what they take is limited, and so is the depth at which it lands.
+fn apply_operations(object: &mut Value, patch: &json_patch::Patch) -> ApiResult<()> {
+    use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
+    let mut taken = 0;
+    for operation in &patch.0 {
+        let (path, value) = match operation {
+            Add(add) => (&add.path, Some(&add.value)),
+            Replace(replace) => (&replace.path, Some(&replace.value)),
+            Copy(copy) => (&copy.path, object.pointer(copy.from.as_str())),
+            Move(from) => (&from.path, object.pointer(from.from.as_str())),
+            Remove(remove) => (&remove.path, None),
+            Test(test) => (&test.path, None),
+        };
+        if matches!(operation, Copy(_) | Move(_)) {
+            taken += value.map_or(0, |value| value.to_string().len());
+            if taken > PATCH_COPIES {
+                let message = format!("a JSON patch may copy and move at most {PATCH_COPIES} bytes");
+                return Err(ApiError::new(413, "RequestEntityTooLarge", message));
+            }
+        }
+        let depth = path.as_str().matches('/').count();
+        if value.is_some_and(|value| depth > NESTING || nests_beyond(value, NESTING - depth)) {
+            return Err(too_deep());
+        }
+        json_patch::patch(object, std::slice::from_ref(operation)).map_err(|error| {
+            let message = format!("the server rejected our request due to an error in our request: {error}");
+            ApiError::new(422, "Invalid", message)
+        })?;
+    }
+    Ok(())
+}
+
+impl Registry {
+    /// Server-side apply, in the storage version: field ownership is recorded in it. `live` is in the storage version, and so is
+    /// the result; both are without their `managedFields`.
+    pub(super) fn apply_configuration(
+        &self,
+        at: &Locator,
+        part: Part,
+        options: &WriteOptions,
+        (live, owners): (Option<&Value>, Value),
+        configuration: &Value,
+    ) -> ApiResult<(Value, Owners)> {
+        let resource = &at.resource;
+        if !meta::field(configuration, "managedFields").is_null() {
+            return Err(ApiError::bad_request(ApplyError::ManagedFieldsStated.to_string()));
+        }
+        let version = resource.api_version();
+        let states = |field: &str| configuration.get(field).and_then(Value::as_str).unwrap_or_default();
+        if states("apiVersion") != version || states("kind") != resource.kind {
+            return Err(ApiError::bad_request(format!(
+                "the applied object must be of apiVersion {version} and kind {}",
+                resource.kind
+            )));
+        }
+        let mut applied = configuration.clone();
+        meta::remove(&mut applied, "managedFields");
+        if meta::name(&applied).is_empty() {
+            meta::set(&mut applied, "name", json!(at.name));
+        }
+        // What the endpoint ignores is not owned either.
+        if part == Part::Main
+            && resource.status
+            && let Some(root) = applied.as_object_mut()
+        {
+            root.remove("status");
+        }
+        let applied = match resource.foreign() {
+            true => self.partial(at, applied, options)?,
+            false => self.conversion.convert(resource, applied, &resource.storage)?,
+        };
+        let schema = resource.storage_schema.as_deref();
+        let now = self.stamp();
+        let writer = Writer { manager: &options.manager, subresource: part.subresource(), now: &now };
+        apply::apply(live, owners, &applied, schema, writer, options.force).map_err(refused)
+    }
+}
+
+/// What a client is told whose apply is refused. As upstream's, a conflict says nothing of the object.
+fn refused(error: ApplyError) -> ApiError {
+    let message = error.to_string();
+    let ApplyError::Conflicts(conflicts) = error else { return ApiError::bad_request(message) };
+    let refused = ApiError::new(409, "Conflict", message);
+    conflicts
+        .iter()
+        .fold(refused, |refused, conflict| refused.cause("FieldManagerConflict", conflict.to_string(), &conflict.field))
+}

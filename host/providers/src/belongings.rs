@@ -1,0 +1,141 @@
+//! Whom an object belongs to, and what it has to wait for there. All reads go through the pass's view, so each of them wakes the
+//! object.
+
+use std::sync::Arc;
+
+use capwasm_api::contract::Contract;
+use capwasm_api::names::{CORE_API_VERSION, CORE_GROUP, labels};
+use capwasm_object::{json, meta};
+use capwasm_reconcile::{CacheError, ClusterId, View};
+use serde_json::Value;
+
+use crate::field::provisioned;
+
+/// Who may own the objects of a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A Cluster.
+    Cluster,
+    /// A Machine, which may belong to a MachinePool.
+    Machine,
+    /// A MachinePool.
+    MachinePool,
+}
+
+impl Owner {
+    fn kind(self) -> &'static str {
+        match self {
+            Owner::Cluster => "Cluster",
+            Owner::Machine => "Machine",
+            Owner::MachinePool => "MachinePool",
+        }
+    }
+}
+
+/// What has to happen elsewhere first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Reason of the condition.
+    pub reason: &'static str,
+    /// Message of the condition.
+    pub message: &'static str,
+}
+
+/// Whom an object belongs to, as far as it could be read.
+#[derive(Clone, Debug, Default)]
+pub struct Belongings {
+    /// The Machine that owns it.
+    pub machine: Option<Arc<Value>>,
+    /// The MachinePool that owns it, or that Machine.
+    pub pool: Option<Arc<Value>>,
+    /// The Cluster that it belongs to.
+    pub cluster: Option<Arc<Value>>,
+    /// Name of that Cluster, also when it is not there (any more).
+    pub cluster_id: Option<ClusterId>,
+    /// An owner reference of a kind that the role asks for is there.
+    pub owned: bool,
+}
+
+impl Belongings {
+    /// Reads owner and Cluster. The first of the kinds that owns it counts; without any, the label names the Cluster.
+    pub async fn read(view: &View, owners: &[Owner], object: &Value) -> Result<Self, CacheError> {
+        let namespace = meta::namespace(object);
+        let mut found = Self::default();
+        let mut cluster_name = meta::label(object, labels::CLUSTER_NAME).map(str::to_owned);
+        if let Some((owner, reference)) = owners.iter().find_map(|owner| Some((owner, owning(object, *owner)?))) {
+            found.owned = true;
+            match owner {
+                Owner::Cluster => cluster_name = json::text(reference, "/name").map(str::to_owned),
+                Owner::Machine => {
+                    found.machine = read(view, namespace, reference).await?;
+                    let pool = found.machine.as_deref().and_then(|machine| owning(machine, Owner::MachinePool));
+                    if let Some(reference) = pool {
+                        found.pool = read(view, namespace, reference).await?;
+                    }
+                }
+                Owner::MachinePool => found.pool = read(view, namespace, reference).await?,
+            }
+        }
+        if let Some(owner) = found.machine.as_ref().or(found.pool.as_ref()) {
+            cluster_name = json::text(owner, "/spec/clusterName").map(str::to_owned);
+        }
+        if let Some(name) = cluster_name {
+            let kind = view.kind_at(CORE_API_VERSION, "Cluster").await?;
+            found.cluster = view.get(&kind, namespace, &name).await?;
+            found.cluster_id = Some(ClusterId::new(namespace, &name));
+        }
+        Ok(found)
+    }
+
+    /// Name of the Secret with bootstrap data: the Machine's, or the pool's, which its Machines share.
+    pub fn data_secret(&self) -> Option<&str> {
+        let of_machine = self.machine.as_deref().and_then(|at| json::text(at, "/spec/bootstrap/dataSecretName"));
+        let of_pool = || json::text(self.pool.as_deref()?, "/spec/template/spec/bootstrap/dataSecretName");
+        of_machine.or_else(of_pool)
+    }
+
+    /// A MachinePool owns it, without a Machine between them.
+    pub fn is_of_pool(&self) -> bool {
+        self.machine.is_none() && self.pool.is_some()
+    }
+
+    /// The Cluster can be read.
+    pub fn has_cluster(&self) -> Result<(), Waiting> {
+        there(self.cluster.is_some(), "WaitingForCluster", "the Cluster that it belongs to is not there")
+    }
+
+    /// The Cluster's infrastructure is provisioned.
+    pub fn has_infrastructure(&self) -> Result<(), Waiting> {
+        let flag = |cluster| json::flag(cluster, "/status/initialization/infrastructureProvisioned") == Some(true);
+        there(
+            self.cluster.as_deref().is_some_and(flag),
+            "WaitingForClusterInfrastructureReady",
+            "the Cluster's infrastructure is not provisioned",
+        )
+    }
+
+    /// Bootstrap data is there; what is provisioned, in the words of either contract, needs none any more.
+    pub fn has_bootstrap_data(&self, object: &Value, message: &'static str) -> Result<(), Waiting> {
+        let needless = || Contract::NEWEST_FIRST.into_iter().any(|contract| provisioned(contract).is_true(object));
+        there(self.data_secret().is_some() || needless(), "WaitingForBootstrapData", message)
+    }
+}
+
+/// Waits unless it is there.
+pub fn there(is: bool, reason: &'static str, message: &'static str) -> Result<(), Waiting> {
+    if is { Ok(()) } else { Err(Waiting { reason, message }) }
+}
+
+/// The owner reference of a core kind.
+fn owning(object: &Value, owner: Owner) -> Option<&Value> {
+    json::items(object, "/metadata/ownerReferences")
+        .iter()
+        .find(|reference| meta::kind(reference) == owner.kind() && meta::group(reference) == CORE_GROUP)
+}
+
+/// The owner itself. A namesake that was made later is another object.
+async fn read(view: &View, namespace: &str, reference: &Value) -> Result<Option<Arc<Value>>, CacheError> {
+    let kind = view.kind_at(CORE_API_VERSION, meta::kind(reference)).await?;
+    let found = view.get(&kind, namespace, json::text(reference, "/name").unwrap_or_default()).await?;
+    Ok(found.filter(|found| Some(meta::uid(found)) == json::text(reference, "/uid")))
+}

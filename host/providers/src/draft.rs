@@ -1,0 +1,196 @@
+//! The object of a call on its way from what was observed to what should be. Fields are written where the kind's layout has
+//! them; what latched stays.
+
+use capwasm_api::conditions::{self, Condition, Status};
+use capwasm_object::{json, merge_patch, meta};
+use capwasm_runtime::{Endpoint, Fault};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::field::{ENDPOINT_HOST, Field};
+use crate::layout::{ConditionShape, Layout, Summary};
+use crate::own_paths::Dropped;
+
+/// What was observed, and the copy that is written to.
+#[derive(Clone, Debug)]
+pub struct Draft<'a> {
+    /// The object as it was when the guest saw it.
+    pub object: &'a Value,
+    /// Where its kind's fields stand.
+    pub layout: &'a Layout,
+    now: Timestamp,
+    desired: Value,
+}
+
+impl<'a> Draft<'a> {
+    /// A draft that changes nothing yet. `now` is when its conditions change.
+    pub fn new(object: &'a Value, layout: &'a Layout, now: Timestamp) -> Self {
+        Self { object, layout, now, desired: object.clone() }
+    }
+
+    /// Says so if the object was resumed. One that was never paused says nothing, which saves a write.
+    pub fn resumed(mut self) -> Self {
+        if conditions::is_true(self.object, "Paused") {
+            self.condition("Paused", Some(false), "NotPaused", "", None);
+        }
+        self
+    }
+
+    /// Merges what the guest says of its status (JSON merge patch, RFC 7396), but for what is not its to say.
+    pub fn merge_status(&mut self, fields: &Value) {
+        let status = json::map(&mut self.desired, &["status"]);
+        let reserved = self.layout.reserved;
+        let reported = fields.as_object().into_iter().flatten().filter(|(key, _)| !reserved.contains(&key.as_str()));
+        merge_patch::apply_fields(status, reported);
+    }
+
+    /// Merges what of the guest's fields lies at own paths; the rest goes to the report.
+    pub fn merge_own(&mut self, fields: &Value, dropped: &mut Dropped) {
+        for (path, value) in self.layout.own.declared(fields) {
+            let Some((last, parents)) = path.split_last() else { continue };
+            match room(&self.desired, parents) {
+                // What is not there needs no parents to be cleared in.
+                Some(there) if there || !value.is_null() => {
+                    let parents: Vec<&str> = parents.iter().map(String::as_str).collect();
+                    merge_patch::apply_fields(json::map(&mut self.desired, &parents), [(last, value)]);
+                }
+                Some(_) => {}
+                None => dropped.push(path.iter().map(String::as_str)),
+            }
+        }
+        self.layout.own.undeclared(fields, dropped);
+    }
+
+    /// Writes a field; a null removes it.
+    pub fn set(&mut self, field: Field, value: impl Into<Value>) {
+        field.set(&mut self.desired, value);
+    }
+
+    /// Writes a field of the status by its key.
+    pub fn set_status(&mut self, key: &str, value: impl Into<Value>) {
+        json::map(&mut self.desired, &["status"]).insert(key.to_owned(), value.into());
+    }
+
+    /// Announces the API server's endpoint, unless one is known or the kind has no room for it.
+    pub fn endpoint(&mut self, endpoint: Option<&Endpoint>) {
+        let wanted = self.layout.endpoint && ENDPOINT_HOST.text(&self.desired).is_none();
+        if let Some(Endpoint { host, port }) = endpoint.filter(|_| wanted) {
+            json::set(&mut self.desired, &["spec", "controlPlaneEndpoint"], json!({"host": host, "port": port}));
+        }
+    }
+
+    /// Says whether the object is provisioned; once it is, it stays so.
+    pub fn provisioned(&mut self, provisioned: bool) {
+        if provisioned {
+            for field in &self.layout.provisioned {
+                field.set(&mut self.desired, true);
+            }
+            self.summary(Some(true), "Ready", "", None);
+        } else if let Some(field) = self.layout.provisioned.first() {
+            // The words that core has for an object that has no conditions yet: no news to be copied.
+            let message = format!("{} {field} is false", meta::kind(self.object));
+            self.summary(Some(false), "NotReady", &message, Some(Fault::Waiting));
+        }
+    }
+
+    /// Says that the spec as it was observed has been dealt with, where the kind has room for that.
+    pub fn observed_generation(&mut self) {
+        if let Some(generation) = json::number(self.object, "/metadata/generation")
+            && self.layout.observed_generation
+        {
+            self.set_status("observedGeneration", generation);
+        }
+    }
+
+    /// Sets the condition that sums up the call.
+    pub fn summary(&mut self, status: Option<bool>, reason: &str, message: &str, fault: Option<Fault>) {
+        let summary = self.layout.summary;
+        if summary == Summary::Available && fault.is_none_or(|fault| fault == Fault::Waiting) {
+            return;
+        }
+        self.condition(summary.name(), status, reason, message, fault);
+    }
+
+    /// Sets a condition; a status of none is Unknown. What is wrong decides the severity in v1beta1.
+    pub fn condition(&mut self, name: &str, status: Option<bool>, reason: &str, message: &str, fault: Option<Fault>) {
+        let Some(shape) = self.layout.conditions else { return };
+        let reason = if reason.is_empty() { "Unspecified" } else { reason };
+        let status = status.map_or(Status::Unknown, Status::from);
+        conditions::set(&mut self.desired, &Condition::new(name, status, reason).message(message), self.now);
+        if shape == ConditionShape::V1Beta1
+            && let Some(entry) = self
+                .desired
+                .pointer_mut("/status/conditions")
+                .and_then(Value::as_array_mut)
+                .and_then(|list| list.iter_mut().find(|entry| entry["type"] == name)?.as_object_mut())
+        {
+            if status == Status::True {
+                entry.remove("reason");
+            }
+            // v1beta1 refuses an empty one.
+            if status == Status::True || message.is_empty() {
+                entry.remove("message");
+            }
+            if status == Status::False {
+                entry.insert("severity".to_owned(), severity(fault).into());
+            }
+        }
+    }
+
+    /// The object as it should be: with what latched, should the guest have cleared or changed it, and with all that its
+    /// schema requires.
+    pub fn finish(mut self) -> Value {
+        self.keep_latched();
+        self.count_own_change();
+        if let Some(status) = self.desired.get_mut("status").and_then(Value::as_object_mut) {
+            // Without these the API server takes no status at all. Whoever sets them says more than this.
+            for flag in &self.layout.required {
+                status.entry(flag).or_insert(Value::Bool(false));
+            }
+        }
+        self.desired
+    }
+
+    fn keep_latched(&mut self) {
+        for latch in &self.layout.latches {
+            // An endpoint that Go wrote empty has port 0.
+            let empty = |held: &&Value| held.as_bool() == Some(false) || held.is_null() || **held == "" || **held == 0;
+            if let Some(held) = latch.get(self.object).filter(|held| !empty(held)) {
+                latch.set(&mut self.desired, held.clone());
+            }
+        }
+    }
+
+    /// What the plan itself writes to the spec is observed as well: the status, written after it, says so at once instead of in a
+    /// write of its own. Should somebody else write in between, the next pass has the number right.
+    fn count_own_change(&mut self) {
+        let observed = json::number(&self.desired, "/status/observedGeneration");
+        if let Some(generation) = json::number(self.object, "/metadata/generation")
+            && observed == Some(generation)
+            && self.desired.get("spec") != self.object.get("spec")
+        {
+            self.set_status("observedGeneration", generation.saturating_add(1));
+        }
+    }
+}
+
+/// v1beta1's severity of a fault.
+fn severity(fault: Option<Fault>) -> &'static str {
+    match fault {
+        None | Some(Fault::Waiting) => "Info",
+        Some(Fault::Transient) => "Warning",
+        Some(Fault::Invalid | Fault::Terminal | Fault::Unsupported) => "Error",
+    }
+}
+
+/// Whether there is a map at these keys already; none where one would take the place of something else.
+fn room(object: &Value, keys: &[String]) -> Option<bool> {
+    let mut at = Some(object);
+    for key in keys {
+        at = at.and_then(|at| at.get(key)).filter(|at| !at.is_null());
+        if at.is_some_and(|at| !at.is_object()) {
+            return None;
+        }
+    }
+    Some(at.is_some())
+}

@@ -1,0 +1,81 @@
+//! The objects that a call is told about without asking. All reads go through the pass's view, so each of them wakes the object.
+
+use std::collections::BTreeMap;
+
+use capwasm_api::names::{CORE_API_VERSION, labels};
+use capwasm_contract::descriptor::{KindDescriptor, Role};
+use capwasm_object::meta;
+use capwasm_reconcile::{CacheError, Selector, View};
+use serde_json::Value;
+
+use crate::belongings::Belongings;
+
+/// The objects behind `call.related`, by what they are to the object (`cluster`, `machines`), as JSON text.
+pub struct Related<'a> {
+    view: &'a View,
+    kinds: &'a [KindDescriptor],
+    namespace: &'a str,
+    found: BTreeMap<String, Vec<String>>,
+}
+
+impl<'a> Related<'a> {
+    /// Owner and Cluster, which every role is told. `kinds` are the provider's own.
+    pub fn new(view: &'a View, kinds: &'a [KindDescriptor], namespace: &'a str, belongings: &Belongings) -> Self {
+        let Belongings { machine, pool, cluster, .. } = belongings;
+        let named = [("machine", machine), ("machine-pool", pool), ("cluster", cluster)];
+        let found =
+            named.into_iter().filter_map(|(name, object)| Some((name.into(), vec![object.as_ref()?.to_string()])));
+        Self { view, kinds, namespace, found: found.collect() }
+    }
+
+    /// All that was found.
+    pub fn into_map(self) -> BTreeMap<String, Vec<String>> {
+        self.found
+    }
+
+    /// Adds the infrastructure cluster that the Cluster names.
+    pub async fn infrastructure_cluster(&mut self, cluster: &Value) -> Result<(), CacheError> {
+        self.referenced("infrastructure-cluster", cluster.pointer("/spec/infrastructureRef")).await
+    }
+
+    /// Adds the control plane that the Cluster names.
+    pub async fn control_plane(&mut self, cluster: &Value) -> Result<(), CacheError> {
+        self.referenced("control-plane", cluster.pointer("/spec/controlPlaneRef")).await
+    }
+
+    /// Adds the Cluster's Machines, and the provider's own infrastructure machines.
+    pub async fn machines(&mut self, cluster: &Value) -> Result<(), CacheError> {
+        let of_cluster = Selector::labels([(labels::CLUSTER_NAME, meta::name(cluster))]);
+        let machines = self.view.kind_at(CORE_API_VERSION, "Machine").await?;
+        let machines = self.view.list_texts(&machines, Some(self.namespace), &of_cluster).await?;
+        let mut infrastructure = Vec::new();
+        for kind in self.kinds.iter().filter(|kind| kind.role == Role::InfrastructureMachine) {
+            let kind = self.view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;
+            infrastructure.extend(self.view.list_texts(&kind, Some(self.namespace), &of_cluster).await?);
+        }
+        self.found.insert("machines".to_owned(), machines);
+        self.found.insert("infrastructure-machines".to_owned(), infrastructure);
+        Ok(())
+    }
+
+    /// Adds the object behind a `{apiGroup, kind, name}` reference, when reference and object are there. One of the provider's own
+    /// kinds is in the version that it speaks, others in the one that the server prefers.
+    async fn referenced(&mut self, as_what: &str, reference: Option<&Value>) -> Result<(), CacheError> {
+        let part = |name: &str| reference?.get(name).and_then(Value::as_str);
+        let (Some(group), Some(kind), Some(name)) = (part("apiGroup"), part("kind"), part("name")) else {
+            return Ok(());
+        };
+        let own = self.kinds.iter().find(|own| own.group == group && own.kind == kind);
+        let resolved = match own {
+            Some(own) => self.view.kind_at(&format!("{}/{}", own.group, own.version), kind).await,
+            None => self.view.kind(group, kind).await,
+        };
+        let found = match resolved {
+            Ok(kind) => self.view.get_text(&kind, self.namespace, name).await?,
+            Err(CacheError::UnknownKind { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        self.found.extend(found.map(|found| (as_what.to_owned(), vec![found])));
+        Ok(())
+    }
+}

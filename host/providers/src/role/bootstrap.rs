@@ -1,0 +1,200 @@
+//! What a machine runs to become a Node: generated once for a Machine, again and again for a MachinePool, whose later instances
+//! need a token that still holds.
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use capwasm_api::names::{SECRET_TYPE, labels::CLUSTER_NAME};
+use capwasm_object::meta;
+use capwasm_reconcile::{Action, CacheError, Operation};
+use capwasm_runtime::{Answer, BootstrapData, Fault, Function};
+use serde_json::{Value, json};
+
+use super::{Functions, Rules};
+use crate::belongings::{Belongings, Owner, Waiting, there};
+use crate::draft::Draft;
+use crate::field::{DATA_SECRET_NAME, data_secret_created};
+use crate::layout::{Layout, Schema};
+use crate::related::Related;
+
+/// The role `bootstrap`.
+pub struct Bootstrap;
+
+#[async_trait]
+impl Rules for Bootstrap {
+    fn functions(&self) -> Functions {
+        Functions { reconcile: Function::BootstrapGenerate, delete: Function::BootstrapRelease }
+    }
+
+    fn owners(&self) -> &'static [Owner] {
+        &[Owner::Machine, Owner::MachinePool]
+    }
+
+    fn waits(&self, belongings: &Belongings) -> Result<(), Waiting> {
+        belongings.has_cluster()?;
+        there(
+            belongings.machine.is_some() || belongings.pool.is_some(),
+            "WaitingForMachine",
+            "the Machine or MachinePool that owns it is not there",
+        )?;
+        belongings.has_infrastructure()
+    }
+
+    async fn relate(&self, related: &mut Related<'_>, cluster: &Value) -> Result<(), CacheError> {
+        related.control_plane(cluster).await
+    }
+
+    fn layout(&self, _: &Schema<'_>, common: Layout) -> Layout {
+        Layout {
+            latches: vec![DATA_SECRET_NAME, data_secret_created(common.contract)],
+            // Whoever names the data Secret says what machines get for bootstrap data, and what the host writes over: that is
+            // the Secret that the host made, no other.
+            reserved: &["conditions", "dataSecretName"],
+            ..common
+        }
+    }
+
+    fn operation(&self, object: &Value, belongings: &Belongings, answer: &Answer) -> Option<Operation> {
+        let Answer::Bootstrap(Some(data)) = answer else { return None };
+        let announced = DATA_SECRET_NAME.text(object);
+        let secret = secret(object, announced.unwrap_or(meta::name(object)), data);
+        let action = if belongings.is_of_pool() && announced.is_some() {
+            // Announced means that it was made by this object, so nothing of somebody else's is replaced.
+            Action::Apply { object: secret, manager: "capwasm".into(), force: true }
+        } else {
+            Action::Create(secret)
+        };
+        Some(Operation::management("bootstrap-data", action))
+    }
+
+    fn answer(&self, draft: &mut Draft<'_>, answer: &Answer) {
+        let Answer::Bootstrap(data) = answer else { return };
+        let announced = DATA_SECRET_NAME.text(draft.object);
+        if data.is_some() || announced.is_some() {
+            draft.set(DATA_SECRET_NAME, announced.unwrap_or(meta::name(draft.object)));
+            draft.set(data_secret_created(draft.layout.contract), true);
+            draft.summary(Some(true), "Ready", "", None);
+        } else {
+            draft.summary(Some(false), "WaitingForBootstrapData", "", Some(Fault::Waiting));
+        }
+    }
+}
+
+fn secret(object: &Value, name: &str, data: &BootstrapData) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": name,
+            "namespace": meta::namespace(object),
+            "labels": {(CLUSTER_NAME): meta::label(object, CLUSTER_NAME).unwrap_or_default()},
+            "ownerReferences": [{
+                "apiVersion": object.get("apiVersion"),
+                "kind": meta::kind(object),
+                "name": meta::name(object),
+                "uid": meta::uid(object),
+                "controller": true,
+            }],
+        },
+        "type": SECRET_TYPE,
+        "data": {"value": STANDARD.encode(&data.value), "format": STANDARD.encode(data.format.as_str().as_bytes())},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use capwasm_api::contract::Contract;
+    use capwasm_contract::descriptor::Role;
+    use capwasm_object::meta;
+    use capwasm_reconcile::{Action, ClusterId, Place};
+    use capwasm_runtime::{Answer, BootstrapData, Outcome};
+    use serde_json::json;
+
+    use crate::write_back::testing::{object, write};
+
+    /// R3, G9: one Secret per configuration, owned by it, named in the status.
+    #[test]
+    fn bootstrap_data_becomes_a_secret_after_the_other_operations() {
+        let data = BootstrapData { format: "cloud-config".into(), value: b"#cloud-config".to_vec() };
+        let outcome = Outcome {
+            operations: vec![capwasm_runtime::Operation::Create {
+                key: "token".into(),
+                place: capwasm_runtime::Place::Workload,
+                object: json!({}),
+            }],
+            ..Outcome::default()
+        };
+        let plan = write(Role::Bootstrap, Contract::V1Beta2, &object(), Ok(Answer::Bootstrap(Some(data))), &outcome);
+        let keys: Vec<_> = plan.operations.iter().map(|operation| operation.key.as_str()).collect();
+        assert_eq!(keys, ["token", "bootstrap-data"]);
+        assert_eq!(plan.operations[0].place, Place::Workload(ClusterId::new("ns", "c")));
+        let Action::Create(secret) = &plan.operations[1].action else { panic!("not a create") };
+        assert_eq!(
+            (secret["metadata"]["name"].as_str(), secret["type"].as_str()),
+            (Some("t"), Some("cluster.x-k8s.io/secret"))
+        );
+        assert_eq!(secret["data"]["value"], "I2Nsb3VkLWNvbmZpZw==");
+        assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "u");
+        assert_eq!(
+            plan.fallback.unwrap().pointer("/status/dataSecretName"),
+            None,
+            "not announced when the Secret could not be written"
+        );
+        let status = &plan.desired.unwrap()["status"];
+        assert_eq!(
+            (status["dataSecretName"].as_str(), status["initialization"]["dataSecretCreated"].as_bool()),
+            (Some("t"), Some(true))
+        );
+    }
+
+    /// Otherwise a provider that has both roles would open any Secret of the namespace, and a pool's data would overwrite it.
+    #[test]
+    fn a_guest_cannot_name_another_secret_for_its_bootstrap_data() {
+        let named = Outcome { status: vec![json!({"dataSecretName": "c-ca", "said": true})], ..Outcome::default() };
+        let data = || Some(BootstrapData { format: "cloud-config".into(), value: b"#cloud-config".to_vec() });
+        let mut of_pool = object();
+        of_pool["metadata"]["ownerReferences"] = json!([{"kind": "MachinePool", "name": "p"}]);
+        for object in [object(), of_pool] {
+            for contract in [Contract::V1Beta1, Contract::V1Beta2] {
+                let without = write(Role::Bootstrap, contract, &object, Ok(Answer::Bootstrap(None)), &named);
+                let desired = without.desired.unwrap();
+                assert_eq!(
+                    (&desired["status"]["said"], desired.pointer("/status/dataSecretName")),
+                    (&json!(true), None)
+                );
+                let with = write(Role::Bootstrap, contract, &object, Ok(Answer::Bootstrap(data())), &named);
+                assert_eq!(with.desired.unwrap()["status"]["dataSecretName"], "t");
+                let Action::Create(secret) = &with.operations[0].action else { panic!("{:?}", with.operations) };
+                assert_eq!(secret["metadata"]["name"], "t");
+            }
+        }
+    }
+
+    /// A token of a pool is rotated by new data; a machine's data is what it was made with.
+    #[test]
+    fn bootstrap_data_is_replaced_for_a_pool_only() {
+        let data = || BootstrapData { format: "cloud-config".into(), value: b"#".to_vec() };
+        let answer = || Ok(Answer::Bootstrap(Some(data())));
+        let rows = [
+            ("a machine's first data", "Machine", None, true),
+            ("a machine's later data", "Machine", Some("t"), true),
+            ("a pool's first data", "MachinePool", None, true),
+            ("a pool's later data", "MachinePool", Some("t"), false),
+        ];
+        for (name, owner, announced, created) in rows {
+            let mut config = object();
+            config["metadata"]["ownerReferences"] = json!([{"kind": owner}]);
+            if let Some(secret) = announced {
+                config["status"] = json!({"dataSecretName": secret});
+            }
+            let plan = write(Role::Bootstrap, Contract::V1Beta2, &config, answer(), &Outcome::default());
+            let [operation] = plan.operations.as_slice() else { panic!("{name}: one operation") };
+            match &operation.action {
+                Action::Create(secret) => assert!(created && meta::name(secret) == "t", "{name}"),
+                Action::Apply { object, .. } => assert!(!created && meta::name(object) == "t", "{name}"),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+}

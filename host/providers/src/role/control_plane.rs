@@ -1,0 +1,118 @@
+//! The Machines that run API servers, or something outside that is an API server.
+
+use async_trait::async_trait;
+use capwasm_api::contract::Contract;
+use capwasm_reconcile::CacheError;
+use capwasm_runtime::{Answer, Function};
+use serde_json::Value;
+
+use super::{Functions, Rules};
+use crate::belongings::{Belongings, Owner, Waiting};
+use crate::draft::Draft;
+use crate::field::{ENDPOINT_HOST, ENDPOINT_PORT, READY, initialized};
+use crate::layout::{Layout, Schema, Summary};
+use crate::related::Related;
+
+/// The role `control-plane`.
+pub struct ControlPlane;
+
+#[async_trait]
+impl Rules for ControlPlane {
+    fn functions(&self) -> Functions {
+        Functions { reconcile: Function::ControlPlaneReconcile, delete: Function::ControlPlaneDelete }
+    }
+
+    fn owners(&self) -> &'static [Owner] {
+        &[Owner::Cluster]
+    }
+
+    /// What else it waits for, a control plane decides by itself.
+    fn waits(&self, belongings: &Belongings) -> Result<(), Waiting> {
+        belongings.has_cluster()
+    }
+
+    async fn relate(&self, related: &mut Related<'_>, cluster: &Value) -> Result<(), CacheError> {
+        related.infrastructure_cluster(cluster).await
+    }
+
+    fn layout(&self, schema: &Schema<'_>, common: Layout) -> Layout {
+        Layout {
+            summary: Summary::Available,
+            // v1beta1's `ready` comes and goes.
+            latches: vec![ENDPOINT_HOST, ENDPOINT_PORT, initialized(common.contract)],
+            endpoint: schema.declares("spec.controlPlaneEndpoint"),
+            ..common
+        }
+    }
+
+    fn answer(&self, draft: &mut Draft<'_>, answer: &Answer) {
+        let Answer::ControlPlane(state) = answer else { return };
+        let contract = draft.layout.contract;
+        draft.endpoint(state.endpoint.as_ref());
+        draft.set_status("replicas", state.replicas);
+        draft.set_status("readyReplicas", state.ready);
+        match contract {
+            Contract::V1Beta1 => {
+                draft.set_status("updatedReplicas", state.up_to_date);
+                draft.set_status("unavailableReplicas", state.replicas.saturating_sub(state.available));
+            }
+            Contract::V1Beta2 => {
+                draft.set_status("availableReplicas", state.available);
+                draft.set_status("upToDateReplicas", state.up_to_date);
+            }
+        }
+        if !state.selector.is_empty() {
+            draft.set_status("selector", state.selector.as_str());
+        }
+        if let Some(version) = &state.version {
+            draft.set_status("version", version.as_str());
+        }
+        if state.initialized {
+            draft.set(initialized(contract), true);
+            if contract == Contract::V1Beta1 {
+                draft.set(READY, state.ready > 0);
+            }
+        }
+        draft.observed_generation();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use capwasm_api::contract::Contract;
+    use capwasm_contract::descriptor::Role;
+    use capwasm_runtime::{Answer, ControlPlaneAnswer, Outcome};
+    use serde_json::json;
+
+    use crate::write_back::testing::{object, write};
+
+    /// R7: what core reads of a control plane.
+    #[test]
+    fn a_control_plane_reports_counters_and_initialization() {
+        let state = ControlPlaneAnswer {
+            initialized: true,
+            endpoint: None,
+            version: Some("v1.36.0".into()),
+            replicas: 3,
+            ready: 2,
+            available: 1,
+            up_to_date: 3,
+            selector: "a=b".into(),
+        };
+        let status = write(
+            Role::ControlPlane,
+            Contract::V1Beta2,
+            &object(),
+            Ok(Answer::ControlPlane(state)),
+            &Outcome::default(),
+        )
+        .desired
+        .unwrap();
+        assert_eq!(
+            status["status"],
+            json!({"replicas": 3, "readyReplicas": 2, "availableReplicas": 1, "upToDateReplicas": 3, "selector": "a=b",
+                "version": "v1.36.0", "initialization": {"controlPlaneInitialized": true}, "observedGeneration": 3})
+        );
+    }
+}

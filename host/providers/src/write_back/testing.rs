@@ -1,0 +1,102 @@
+//! A kind, an object and a call, for the tests of what is written back.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::sync::Arc;
+
+use capwasm_api::contract::{Contract, of_version};
+use capwasm_contract::descriptor::{ExclusiveBy, KindDescriptor, Role};
+use capwasm_object::{json, meta};
+use capwasm_reconcile::{ClusterId, Plan};
+use capwasm_runtime::{Answer, ClusterAnswer, Endpoint, FailureDomain, Outcome, Problem};
+use serde_json::{Value, json};
+
+use super::{Ending, Subject, plan};
+use crate::belongings::Belongings;
+use crate::role::ServedKind;
+
+/// A kind of a role with the fields that most have.
+pub fn kind(role: Role) -> KindDescriptor {
+    KindDescriptor {
+        role,
+        group: "infrastructure.example".into(),
+        kind: "Thing".into(),
+        version: "v1beta2".into(),
+        finalizers: vec!["thing.example".into()],
+        own: vec!["spec.size".into()],
+        may_wait: vec!["addresses".into(), "Booted".into()],
+        exclusive_by: ExclusiveBy::Object,
+        bootstrap_data: None,
+        admission: false,
+        crd: json!({"spec": {"versions": [{"name": "v1beta2", "schema": {"openAPIV3Schema": {"properties": {
+            "status": {"properties": {"failureDomain": {}, "observedGeneration": {}, "initialization": {}}}}}}}]}}),
+    }
+}
+
+/// An object of that kind, without any status.
+pub fn object() -> Value {
+    json!({"apiVersion": "infrastructure.example/v1beta2", "kind": "Thing",
+        "metadata": {"name": "t", "namespace": "ns", "uid": "u", "generation": 3, "labels": {"cluster.x-k8s.io/cluster-name": "c"}}, "spec": {}})
+}
+
+/// The plan of a kind's object, which belongs to the cluster `ns/c`, and to whom its owner references say.
+pub fn plan_of(kind: KindDescriptor, contract: Contract, object: &Value, ending: Ending<'_>) -> Plan {
+    let kind = ServedKind::new(kind, contract).unwrap();
+    let of_pool =
+        json::items(object, "/metadata/ownerReferences").iter().any(|owner| meta::kind(owner) == "MachinePool");
+    let belongings = Belongings {
+        pool: of_pool.then(|| Arc::new(json!({}))),
+        cluster_id: Some(ClusterId::new("ns", "c")),
+        ..Belongings::default()
+    };
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    plan(&Subject { kind: &kind, object, belongings: &belongings, now }, ending)
+}
+
+/// The plan of a call that replied.
+pub fn write(
+    role: Role,
+    contract: Contract,
+    object: &Value,
+    answer: Result<Answer, Problem>,
+    outcome: &Outcome,
+) -> Plan {
+    plan_of(kind(role), contract, object, Ending::Replied(&answer, outcome))
+}
+
+/// An answer of an infrastructure cluster with one failure domain.
+pub fn cluster(provisioned: bool, host: &str) -> Answer {
+    Answer::Cluster(ClusterAnswer {
+        provisioned,
+        endpoint: Some(Endpoint { host: host.into(), port: 6443 }),
+        failure_domains: vec![FailureDomain {
+            name: "fd1".into(),
+            control_plane: true,
+            attributes: vec![("zone".into(), "a".into())],
+        }],
+    })
+}
+
+/// The kinds of Cluster API Provider OpenStack 0.14: v1beta1 conditions, both words for what is provisioned, and a status that
+/// is refused without `ready`.
+pub fn older(role: Role, version: &str, contract: &str) -> (KindDescriptor, Contract) {
+    let condition = json!({"properties": {"type": {}, "status": {}, "severity": {}, "reason": {}, "message": {}}});
+    let status = json!({"required": ["ready"], "properties": {
+        "ready": {"type": "boolean"}, "initialization": {"type": "object", "properties": {"provisioned": {}}},
+        "failureDomains": {"type": "object"}, "conditions": {"type": "array", "items": condition}}});
+    let crd = json!({"metadata": {"labels": {"cluster.x-k8s.io/v1beta1": contract, "cluster.x-k8s.io/v1beta2": "v1beta2"}},
+        "spec": {"versions": [{"name": version, "schema": {"openAPIV3Schema": {"properties": {"status": status}}}}]}});
+    let contract = of_version(&crd, version).unwrap_or(Contract::V1Beta2);
+    (KindDescriptor { version: version.into(), crd, ..kind(role) }, contract)
+}
+
+/// The status that such a kind is written with.
+pub fn write_older(
+    (kind, contract): &(KindDescriptor, Contract),
+    object: &Value,
+    answer: Result<Answer, Problem>,
+    outcome: &Outcome,
+) -> Value {
+    let plan = plan_of(kind.clone(), *contract, object, Ending::Replied(&answer, outcome));
+    plan.desired.unwrap()["status"].clone()
+}

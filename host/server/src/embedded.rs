@@ -1,0 +1,152 @@
+//! The embedded API server with its folder, its certificates and its kubeconfig.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use capwasm_apiserver::pki::{self, ServerPki};
+use capwasm_apiserver::{AdmissionError, Filter, GroupKind, Identity, Server, ServerConfig, Store};
+use capwasm_providers::Conversions;
+use http::StatusCode;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::conversion::InProcess;
+use crate::readiness::{self, Readiness};
+use crate::{admission, files};
+
+/// Bytes of the store's page cache: enough for some ten thousand objects to be read from memory.
+const STORE_CACHE: usize = 16 << 20;
+/// The Kubernetes version whose API the server follows.
+const GIT_VERSION: &str = "v1.34.0+capwasm";
+
+/// Where the embedded server listens, and what it keeps.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder of everything that outlives the process.
+    pub data_dir: PathBuf,
+    /// Address to listen on. Port 0 picks a free one; the kubeconfig says which.
+    pub listen: SocketAddr,
+    /// Where to write the admin kubeconfig (mode 0600). Without one: `kubeconfig` in the data folder.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// A running server.
+pub struct Embedded {
+    /// A client without a socket, as the host itself.
+    pub client: kube::Client,
+    /// `https://host:port`
+    pub url: String,
+    /// Where the admin kubeconfig is.
+    pub kubeconfig: PathBuf,
+    /// Who converts the kinds of providers.
+    pub conversions: Arc<Conversions>,
+    server: Server,
+    serving: JoinHandle<std::io::Result<()>>,
+    shutdown: CancellationToken,
+}
+
+/// Opens the store, serves, and writes the kubeconfig. `/readyz` says what is missing.
+pub async fn start(options: &Options, readiness: &Readiness) -> Result<Embedded> {
+    let folder = &options.data_dir;
+    private_folder(folder)?;
+    let listener =
+        TcpListener::bind(options.listen).await.with_context(|| format!("unable to listen on {}", options.listen))?;
+    let address = listener.local_addr()?;
+    // Clients on this machine cannot connect to "any address".
+    let host = if address.ip().is_unspecified() { "127.0.0.1".to_owned() } else { address.ip().to_string() };
+    let names =
+        ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc", host.as_str()].map(str::to_owned);
+    let pki = pki::ensure(&folder.join("pki"), &names).context("unable to prepare the server's certificates")?;
+    let store = open_store(folder).await?;
+    let advertised = SocketAddr::new(host.parse().unwrap_or(address.ip()), address.port()).to_string();
+    let conversions = Conversions::start().context("unable to start the thread of conversions")?;
+    let mut config = config(&pki, &advertised);
+    config.converter = Some(Arc::new(InProcess::new(conversions.clone())));
+    config.admitter = Some(Arc::new(admission::InProcess::new(conversions.clone())));
+    let server = Server::start(store, config).await.context("unable to start the API server")?;
+    let client = server.client(Identity::admin("capwasm:host"));
+    admission::expect_installed(&client, &conversions).await?;
+    let shutdown = CancellationToken::new();
+    let serving = tokio::spawn({
+        let (server, tls, shutdown) = (server.clone(), pki.tls(), shutdown.clone());
+        let filter = unless_ready(readiness.clone());
+        async move { server.serve_filtered(listener, tls, shutdown, filter).await }
+    });
+    let url = format!("https://{advertised}");
+    let kubeconfig = options.kubeconfig.clone().unwrap_or_else(|| folder.join("kubeconfig"));
+    files::write_private(&kubeconfig, &pki.admin_kubeconfig(&url).context("unable to issue the admin certificate")?)?;
+    Ok(Embedded { client, url, kubeconfig, conversions, server, serving, shutdown })
+}
+
+impl Embedded {
+    /// Ends watches, closes the listener and waits until everything is on disk.
+    pub async fn stop(self) -> Result<()> {
+        self.shutdown.cancel();
+        self.server.shutdown().await;
+        self.serving.await.context("the API server panicked")?.context("the API server failed")?;
+        Ok(())
+    }
+}
+
+/// Answers `/readyz` in the server's place while something is missing: the server itself is ready with its first answer.
+fn unless_ready(readiness: Readiness) -> Filter {
+    Arc::new(move |_, path| {
+        let missing = readiness::is_asked(path).then(|| readiness.missing())??;
+        let status = json!({"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+            "reason": "ServiceUnavailable", "code": 503, "message": missing});
+        Some((StatusCode::SERVICE_UNAVAILABLE, status))
+    })
+}
+
+fn config(pki: &ServerPki, advertised: &str) -> ServerConfig {
+    let mut config = ServerConfig::new("management");
+    config.advertised = advertised.to_owned();
+    config.git_version = GIT_VERSION.to_owned();
+    config.service_account_root_ca = Some(pki.ca_pem().to_owned());
+    config.admission = admission_hooks();
+    config
+}
+
+/// What upstream's webhooks compute, by kind.
+pub fn admission_hooks() -> Vec<(GroupKind, capwasm_apiserver::Admission)> {
+    ["Cluster", "Machine", "MachineSet", "MachineDeployment", "MachinePool", "MachineHealthCheck"]
+        .map(|kind| (GroupKind::new(capwasm_api::names::CORE_GROUP, kind), admission()))
+        .to_vec()
+}
+
+/// Defaults and rules of a core kind, in the version that is stored.
+fn admission() -> capwasm_apiserver::Admission {
+    Arc::new(|new, old| {
+        let mut object = new.clone();
+        capwasm_api::defaults::default(&mut object, old);
+        let violations = capwasm_api::validate::validate(&object, old);
+        if violations.is_empty() {
+            return Ok(object);
+        }
+        let texts: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        Err(AdmissionError { message: texts.join("; ") })
+    })
+}
+
+async fn open_store(folder: &Path) -> Result<Arc<Store>> {
+    let path = folder.join("store.redb");
+    let opened = tokio::task::spawn_blocking({
+        let path = path.clone();
+        move || Store::open(&path, STORE_CACHE)
+    });
+    opened
+        .await?
+        .with_context(|| format!("unable to open {} (is another capwasm running on this folder?)", path.display()))
+}
+
+/// Makes the folder, readable by its owner only: it holds keys.
+pub fn private_folder(folder: &Path) -> Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    let unable = || format!("unable to use the data folder {}", folder.display());
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(unable)?;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).with_context(unable)
+}

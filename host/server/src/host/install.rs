@@ -1,0 +1,88 @@
+//! What the host puts into an API server before its controllers start. After this, controllers write by plans only.
+
+use anyhow::{Context, Result, bail};
+use capwasm_object::{json, meta};
+use capwasm_providers::widened;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::runtime::wait::await_condition;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// Who installed an object, and from what.
+const INSTALLED_BY: &str = "capwasm.dev/installed-by";
+const DIGEST: &str = "capwasm.dev/installed-digest";
+
+/// Installs or updates a CRD and waits until it is served. One that somebody else installed (Cluster API itself, say) is
+/// taken as it is.
+pub async fn crd(client: &kube::Client, crd: &Value) -> Result<()> {
+    let api: Api<DynamicObject> = Api::all_with(
+        client.clone(),
+        &ApiResource::from_gvk(&GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition")),
+    );
+    put(&api, crd).await?;
+    let established = |object: Option<&DynamicObject>| {
+        object.is_some_and(|object| {
+            capwasm_api::conditions::is_true(&json!({"status": object.data.get("status")}), "Established")
+        })
+    };
+    let name = meta::name(crd);
+    let waited =
+        tokio::time::timeout(std::time::Duration::from_secs(30), await_condition(api, name, established)).await;
+    waited
+        .with_context(|| format!("CRD {name} is not served"))?
+        .with_context(|| format!("unable to wait for CRD {name}"))?;
+    Ok(())
+}
+
+/// Installs or updates the WasmProvider of a bundled provider. One that a user wrote keeps its spec.
+pub async fn wasm_provider(client: &kube::Client, object: &Value) -> Result<()> {
+    let gvk = GroupVersionKind::gvk(
+        capwasm_providers::wasm_provider::GROUP,
+        "v1alpha1",
+        capwasm_providers::wasm_provider::KIND,
+    );
+    put(&Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk)), object).await
+}
+
+async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<()> {
+    let name = meta::name(object);
+    let wanted = marked(object);
+    let unable = || format!("unable to install {} {name}", meta::kind(object));
+    for _ in 0..3 {
+        match api.get_opt(name).await.with_context(unable)? {
+            None => match api.create(&PostParams::default(), &serde_json::from_value(wanted.clone())?).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                created => return created.map(drop).with_context(unable),
+            },
+            Some(live) => {
+                let ours = live.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(INSTALLED_BY));
+                let installed = live.metadata.annotations.as_ref().and_then(|annotations| annotations.get(DIGEST));
+                if !ours || installed.map(String::as_str) == meta::annotation(&wanted, DIGEST) {
+                    return Ok(());
+                }
+                let spec = match meta::kind(object) {
+                    "CustomResourceDefinition" => widened(&wanted, &live.data),
+                    _ => json!(wanted.get("spec")),
+                };
+                let metadata = json!({
+                    "labels": wanted.pointer("/metadata/labels"), "annotations": wanted.pointer("/metadata/annotations")});
+                let patch = json!({"metadata": metadata, "spec": spec});
+                return api
+                    .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+                    .await
+                    .map(drop)
+                    .with_context(unable);
+            }
+        }
+    }
+    bail!("unable to install {} {name}: it comes and goes", meta::kind(object))
+}
+
+fn marked(object: &Value) -> Value {
+    let mut object = object.clone();
+    let digest = Sha256::digest(object.get("spec").map(Value::to_string).unwrap_or_default());
+    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    json::map(&mut object, &["metadata", "labels"]).insert(INSTALLED_BY.into(), "capwasm".into());
+    json::map(&mut object, &["metadata", "annotations"]).insert(DIGEST.into(), digest.into());
+    object
+}
