@@ -266,9 +266,13 @@ impl Interests {
         };
         if !subscribers.is_empty() {
             let key = Key::new(kind, namespace, name);
+            tracing::trace!(%key, "changed");
             subscribers.iter().for_each(|sink| sink.wake(&key));
         }
-        woken.iter().for_each(|(sink, key)| sink.wake(key));
+        for (sink, key) in &woken {
+            tracing::trace!(%kind, namespace, name, %key, "a change wakes");
+            sink.wake(key);
+        }
     }
 
     /// The token's thing changed.
@@ -277,7 +281,10 @@ impl Interests {
             let state = self.state.lock();
             state.tokens.get(token).map(|readers| state.resolve(readers)).unwrap_or_default()
         };
-        woken.iter().for_each(|(sink, key)| sink.wake(key));
+        for (sink, key) in &woken {
+            tracing::trace!(?token, %key, "a token wakes");
+            sink.wake(key);
+        }
     }
 
     /// Whether any key's last pass noted the token.
