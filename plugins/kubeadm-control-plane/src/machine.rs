@@ -14,7 +14,7 @@ pub use self::conditions::Conditions;
 use crate::names;
 
 /// What is looked at of a Machine.
-pub const PARTS: [&str; 9] = [
+pub const FIELDS: [&str; 9] = [
     "kind",
     "metadata",
     "spec",
@@ -29,7 +29,7 @@ pub const PARTS: [&str; 9] = [
 /// A Machine.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
-    /// The object as it was read, or [`PARTS`] of it.
+    /// The object as it was read, or [`FIELDS`] of it.
     pub stored: Value,
     /// Its conditions, with those of this pass.
     pub conditions: Conditions,

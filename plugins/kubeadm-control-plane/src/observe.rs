@@ -164,7 +164,7 @@ pub fn observe(
 
 /// What is looked at of an object, if it is there.
 fn one(host: &dyn Host, target: &ObjectRef, wanted: &[&str]) -> Result<Option<Value>, Refused> {
-    host.lookup_text(target).optional()?.map(|text| object::parts(&text, wanted)).transpose()
+    host.lookup_text(target).optional()?.map(|text| object::parse_fields(&text, wanted)).transpose()
 }
 
 /// Milliseconds since 1970 as a timestamp.
@@ -178,7 +178,7 @@ pub fn machines(host: &dyn Host, cluster: &str, uid: &str) -> Result<(Vec<Machin
     let found = host.lookup_list_texts(&selection)?;
     let (mut own, mut orphans) = (Vec::new(), Vec::new());
     for found in found {
-        let found = object::parts(&found, &machine::PARTS)?;
+        let found = object::parse_fields(&found, &machine::FIELDS)?;
         match machine::controller(&found) {
             Some(controller) if controller == uid => own.push(Machine::read(found)),
             None => orphans.push(Machine::read(found)),
@@ -241,7 +241,8 @@ fn workload(host: &dyn Host, observed: &mut Observed) -> Workload {
 }
 
 fn read_workload(host: &dyn Host, observed: &mut Observed) -> Result<Workload, Refused> {
-    let all = |texts: Vec<String>, wanted: &[&str]| texts.iter().map(|text| object::parts(text, wanted)).collect();
+    let all =
+        |texts: Vec<String>, wanted: &[&str]| texts.iter().map(|text| object::parse_fields(text, wanted)).collect();
     let nodes: Result<Vec<Value>, Refused> =
         all(host.workload_list_texts(&Selection::of("v1", "Node").labelled(names::CONTROL_PLANE_NODE))?, &NODE);
     let mut nodes = nodes?;

@@ -92,7 +92,7 @@ fn step(cx: &mut Context<'_>, observed: &mut Observed, settings: Settings, repor
         ));
     }
     secrets(cx, observed, settings)?;
-    parts(cx, observed, &template);
+    create_bootstrap_and_infrastructure(cx, observed, &template);
     let template = template.map(drop);
     keep_machines(cx, observed);
     if strays(cx, observed, report)? || release(cx, observed, report)? || remediate(cx, observed)? {
@@ -212,7 +212,7 @@ fn certificates(cx: &mut Context<'_>, observed: &Observed, settings: Settings) -
 
 /// KubeadmConfig and infrastructure machine of Machines that have none yet. One that is gone later is not made again: the
 /// machine that it stood for is lost.
-fn parts(cx: &mut Context<'_>, observed: &Observed, template: &Result<&Value, Problem>) {
+fn create_bootstrap_and_infrastructure(cx: &mut Context<'_>, observed: &Observed, template: &Result<&Value, Problem>) {
     let Observed { plane, cluster, .. } = observed;
     for machine in observed.machines.iter().filter(|machine| machine.deleting.is_none()) {
         let done = |pointer: &str| {

@@ -111,7 +111,7 @@ pub trait Host {
     fn lookup(&self, target: &ObjectRef) -> Result<Value, Refused>;
     /// Objects of the management cluster; without a namespace those of the object's own.
     fn lookup_list(&self, of: &Selection) -> Result<Vec<Value>, Refused>;
-    /// As [`Host::lookup`], as JSON text: for [`object::parts`](crate::object::parts) and typed readers, which parse less.
+    /// As [`Host::lookup`], as JSON text: for [`object::parse_fields`](crate::object::parse_fields) and typed readers, which parse less.
     fn lookup_text(&self, target: &ObjectRef) -> Result<String, Refused> {
         self.lookup(target).map(|object| object.to_string())
     }

@@ -103,7 +103,7 @@ pub fn run(
     function: impl FnOnce(Function, &mut Context<'_>, &Value) -> Result<Answer, Problem>,
 ) -> Replay {
     let (recorded, object) = read(file).unwrap_or_else(|problem| panic!("{}: {problem}", file.display()));
-    let (role, _) = recorded.function.parts();
+    let (role, _) = recorded.function.interface_and_function();
     assert_eq!(role.replace('-', "_"), interface, "{} is of another interface", file.display());
     let host = ReplayHost::new(&recorded);
     let collected = RefCell::new(Outcome::default());
