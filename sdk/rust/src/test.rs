@@ -26,17 +26,17 @@ pub use carry_out::write_back;
 
 type Handler = Box<dyn FnMut(&HttpRequest) -> Result<HttpResponse, Refused>>;
 
-/// One read that a provider made: `get v1/Secret ns/name` or `list v1/Node - app=x`.
+/// One read that a provider made, as `TestHost::reads` tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Which API server.
+    /// The API server that was asked.
     pub place: Place,
-    /// What was read.
+    /// `get v1/Secret ns/name`, `list v1/Node - app=x` (`-` for no namespace), `secret name key`.
     pub what: String,
 }
 
-/// A host of canned answers that records what it was asked. Methods that set it up have the names of what they answer;
-/// to ask as a provider does, write `Host::related(&host, "machine")`.
+/// A host of canned answers that records what it was asked. Its builder methods have the names of what they answer; to ask as a
+/// provider does, write `Host::related(&host, "machine")`.
 pub struct TestHost {
     now_ms: u64,
     attempt: u32,
@@ -90,38 +90,38 @@ impl Default for TestHost {
 }
 
 impl TestHost {
-    /// A host at a fixed time that knows nothing.
+    /// An empty host: nothing is there, the time is 2023-11-14T22:13:20Z, the object's namespace is `default`.
     pub fn new() -> TestHost {
         TestHost::default()
     }
 
-    /// The call's time.
+    /// Sets the time of the call, in milliseconds since 1970.
     #[must_use]
     pub fn now_ms(mut self, now_ms: u64) -> TestHost {
         self.now_ms = now_ms;
         self
     }
 
-    /// Moves the time between passes.
+    /// Changes the time between passes; milliseconds since 1970.
     pub fn set_now_ms(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
     }
 
-    /// The call's attempt.
+    /// Sets the attempt, which is 1 without this.
     #[must_use]
     pub fn attempt(mut self, attempt: u32) -> TestHost {
         self.attempt = attempt;
         self
     }
 
-    /// The provider's configuration.
+    /// Sets the provider's configuration, which is `{}` without this.
     #[must_use]
     pub fn configuration(mut self, configuration: Value) -> TestHost {
         self.configuration = configuration;
         self
     }
 
-    /// One more object of a role.
+    /// Adds an object to a role of [`Host::related`](crate::Host::related).
     #[must_use]
     pub fn related(mut self, role: &str, object: Value) -> TestHost {
         self.related.entry(role.to_owned()).or_default().push(object);
@@ -133,14 +133,14 @@ impl TestHost {
         self.related.insert(role.to_owned(), objects);
     }
 
-    /// How an operation of the previous pass ended.
+    /// Adds how an operation of the previous pass ended, by its key; [`TestHost::carry_out`] replaces all of these.
     #[must_use]
     pub fn result(self, key: &str, result: Result<(), Refused>) -> TestHost {
         self.results.borrow_mut().push((key.to_owned(), result));
         self
     }
 
-    /// One more object in an API server.
+    /// Adds an object to an API server; one of the same kind and name is replaced.
     #[must_use]
     pub fn object(self, place: Place, object: Value) -> TestHost {
         self.put(place, object);
@@ -159,7 +159,7 @@ impl TestHost {
         self.objects.borrow_mut().retain(|(at, known)| *at != place || !is(known, target, &namespace));
     }
 
-    /// All objects of an API server.
+    /// All objects of an API server, those of [`TestHost::carry_out`] among them.
     pub fn objects(&self, place: Place) -> Vec<Value> {
         self.objects.borrow().iter().filter(|(at, _)| *at == place).map(|(_, object)| object.clone()).collect()
     }
@@ -169,14 +169,15 @@ impl TestHost {
         self.workload_down = down;
     }
 
-    /// A key of a Secret.
+    /// Adds a key of a Secret in the object's namespace. Secrets that are read as objects are put there with
+    /// [`TestHost::object`].
     #[must_use]
     pub fn secret(mut self, name: &str, key: &str, value: impl Into<Vec<u8>>) -> TestHost {
         self.secrets.insert((name.to_owned(), key.to_owned()), value.into());
         self
     }
 
-    /// A key of a Secret in another namespace; any other namespace is not granted.
+    /// Adds a key of a Secret in another namespace, and grants that namespace.
     #[must_use]
     pub fn secret_in(mut self, namespace: &str, name: &str, key: &str, value: impl Into<Vec<u8>>) -> TestHost {
         self.secrets_elsewhere.insert((namespace.to_owned(), name.to_owned(), key.to_owned()), value.into());
@@ -188,21 +189,21 @@ impl TestHost {
         self.secrets.insert((name.to_owned(), key.to_owned()), value.into());
     }
 
-    /// A key of the machine's bootstrap data.
+    /// Adds a key of the machine's bootstrap data: `value`, `format`.
     #[must_use]
     pub fn bootstrap_data(mut self, key: &str, value: impl Into<Vec<u8>>) -> TestHost {
         self.bootstrap_data.insert(key.to_owned(), value.into());
         self
     }
 
-    /// What a port of a workload pod serves TLS with.
+    /// Sets the certificate (PEM) with which a port of a workload pod serves TLS.
     #[must_use]
     pub fn serving_certificate(mut self, namespace: &str, pod: &str, port: u16, pem: &str) -> TestHost {
         self.serving_certificates.insert(format!("{namespace}/{pod}:{port}"), pem.to_owned());
         self
     }
 
-    /// The members of etcd; none makes it unreachable, as it is at first. Removals and a moved leader change them.
+    /// Sets the members of etcd; `None` makes it unreachable, as it is at first. Removals and a moved leader change them.
     pub fn set_etcd(&self, members: Option<Vec<EtcdMember>>) {
         *self.etcd.borrow_mut() = members;
     }
@@ -217,7 +218,7 @@ impl TestHost {
         self.etcd_calls.borrow().clone()
     }
 
-    /// Who answers HTTP.
+    /// Sets who answers HTTP requests; without this they are denied.
     #[must_use]
     pub fn http(self, handler: impl FnMut(&HttpRequest) -> Result<HttpResponse, Refused> + 'static) -> TestHost {
         *self.http.borrow_mut() = Some(Box::new(handler));
@@ -236,17 +237,17 @@ impl TestHost {
         self.recent.borrow_mut().clear();
     }
 
-    /// All requests so far that were sent; what a recent answer did for is not among them.
+    /// All requests that were sent; those that a kept answer did for are not among them.
     pub fn requests(&self) -> Vec<HttpRequest> {
         self.requests.borrow().clone()
     }
 
-    /// All reads so far.
+    /// All reads, in their order.
     pub fn reads(&self) -> Vec<Read> {
         self.reads.borrow().clone()
     }
 
-    /// All log lines so far.
+    /// All log lines, in their order.
     pub fn logs(&self) -> Vec<(Level, String)> {
         self.logs.borrow().clone()
     }

@@ -9,7 +9,7 @@ use crate::provider::{
     InfrastructureMachinePool,
 };
 
-/// Runs one role function against a host.
+/// Runs one function of a provider; its outcome is there after a problem, too.
 pub fn run<R>(
     host: &dyn Host,
     function: impl FnOnce(&mut Context<'_>) -> Result<R, Problem>,
@@ -19,7 +19,7 @@ pub fn run<R>(
     (result, cx.out)
 }
 
-/// `InfrastructureCluster::provision`.
+/// Calls [`InfrastructureCluster::provision`].
 pub fn provision_cluster<T: InfrastructureCluster>(
     host: &dyn Host,
     object: &Value,
@@ -27,7 +27,7 @@ pub fn provision_cluster<T: InfrastructureCluster>(
     run(host, |cx| T::provision(cx, object))
 }
 
-/// `InfrastructureCluster::deprovision`.
+/// Calls [`InfrastructureCluster::deprovision`].
 pub fn deprovision_cluster<T: InfrastructureCluster>(
     host: &dyn Host,
     object: &Value,
@@ -35,7 +35,7 @@ pub fn deprovision_cluster<T: InfrastructureCluster>(
     run(host, |cx| T::deprovision(cx, object))
 }
 
-/// `InfrastructureMachine::provision`.
+/// Calls [`InfrastructureMachine::provision`].
 pub fn provision_machine<T: InfrastructureMachine>(
     host: &dyn Host,
     object: &Value,
@@ -43,7 +43,7 @@ pub fn provision_machine<T: InfrastructureMachine>(
     run(host, |cx| T::provision(cx, object))
 }
 
-/// `InfrastructureMachine::deprovision`.
+/// Calls [`InfrastructureMachine::deprovision`].
 pub fn deprovision_machine<T: InfrastructureMachine>(
     host: &dyn Host,
     object: &Value,
@@ -51,7 +51,7 @@ pub fn deprovision_machine<T: InfrastructureMachine>(
     run(host, |cx| T::deprovision(cx, object))
 }
 
-/// `InfrastructureMachinePool::provision`.
+/// Calls [`InfrastructureMachinePool::provision`].
 pub fn provision_pool<T: InfrastructureMachinePool>(
     host: &dyn Host,
     object: &Value,
@@ -59,7 +59,7 @@ pub fn provision_pool<T: InfrastructureMachinePool>(
     run(host, |cx| T::provision(cx, object))
 }
 
-/// `InfrastructureMachinePool::deprovision`.
+/// Calls [`InfrastructureMachinePool::deprovision`].
 pub fn deprovision_pool<T: InfrastructureMachinePool>(
     host: &dyn Host,
     object: &Value,
@@ -67,32 +67,32 @@ pub fn deprovision_pool<T: InfrastructureMachinePool>(
     run(host, |cx| T::deprovision(cx, object))
 }
 
-/// `Bootstrap::generate`.
+/// Calls [`Bootstrap::generate`].
 pub fn generate<T: Bootstrap>(host: &dyn Host, object: &Value) -> (Result<Option<BootstrapData>, Problem>, Outcome) {
     run(host, |cx| T::generate(cx, object))
 }
 
-/// `Bootstrap::release`.
+/// Calls [`Bootstrap::release`].
 pub fn release<T: Bootstrap>(host: &dyn Host, object: &Value) -> (Result<bool, Problem>, Outcome) {
     run(host, |cx| T::release(cx, object))
 }
 
-/// `ControlPlane::reconcile`.
+/// Calls [`ControlPlane::reconcile`].
 pub fn reconcile<T: ControlPlane>(host: &dyn Host, object: &Value) -> (Result<ControlPlaneAnswer, Problem>, Outcome) {
     run(host, |cx| T::reconcile(cx, object))
 }
 
-/// `ControlPlane::delete`.
+/// Calls [`ControlPlane::delete`].
 pub fn delete<T: ControlPlane>(host: &dyn Host, object: &Value) -> (Result<bool, Problem>, Outcome) {
     run(host, |cx| T::delete(cx, object))
 }
 
-/// `Controller::reconcile`.
+/// Calls [`Controller::reconcile`].
 pub fn reconcile_object<T: Controller>(host: &dyn Host, object: &Value) -> (Result<(), Problem>, Outcome) {
     run(host, |cx| T::reconcile(cx, object))
 }
 
-/// `Controller::delete`.
+/// Calls [`Controller::delete`].
 pub fn delete_object<T: Controller>(host: &dyn Host, object: &Value) -> (Result<bool, Problem>, Outcome) {
     run(host, |cx| T::delete(cx, object))
 }
