@@ -50,7 +50,6 @@ const TIMEOUT_SECONDS: u64 = 300;
 struct Subject<'a> {
     object: &'a Value,
     spec: MachineSpec,
-    /// The owner.
     machine: Value,
     cluster: String,
     /// Of the container, the host and the Node.

@@ -16,9 +16,7 @@ use crate::{network, ownership};
 pub enum Act {
     /// There is none: make it.
     Create,
-    /// Write the file.
     Configure {
-        /// Engine's id.
         id: String,
         /// It runs, and must be told.
         reload: bool,
@@ -29,9 +27,7 @@ pub enum Act {
     Wait(String),
     /// It runs with the wanted file.
     Use {
-        /// Engine's id.
         id: String,
-        /// Where it listens.
         address: String,
     },
     /// It must not be touched.
@@ -139,7 +135,6 @@ fn image(configured: &str, wanted: &LoadBalancerSpec) -> String {
     format!("{path}:{tag}")
 }
 
-/// Writes the configuration.
 pub fn write(engine: &Engine<'_>, id: &str, file: &str) -> Result<(), EngineError> {
     let mut archive = tar::Writer::default();
     archive.file(FILE, Attributes::root(0o644), file.as_bytes());
