@@ -22,10 +22,7 @@ pub enum CloudConfigError {
     Malformed(String),
     /// A file cannot be written as asked for.
     #[error("write_files entry {path:?}: {why}")]
-    BadFile {
-        path: String,
-        why: &'static str,
-    },
+    BadFile { path: String, why: &'static str },
 }
 
 /// Interprets a document for the machine of that name.

@@ -45,7 +45,7 @@ const ENDPOINT_FAILED: &str = "APIEndpointConfigFailed";
 /// Reason of conditions on the way out.
 const DELETING: &str = "Deleting";
 
-/// Keys of fingerprints.
+/// Keys of `status.applied`, which has a fingerprint of each part of the spec.
 const NETWORK: &str = "network";
 const ENDPOINT: &str = "endpoint";
 const FAILURE_DOMAINS: &str = "failureDomains";

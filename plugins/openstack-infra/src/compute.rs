@@ -13,7 +13,6 @@ const NOVA: &str = "Nova";
 /// How old a list of flavors may be: machines are made by the dozen.
 const FLAVORS_AGE: Duration = Duration::from_secs(60);
 
-/// A server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Nova's")]
 pub struct Server {
@@ -39,10 +38,8 @@ pub struct Server {
     pub fault: Option<ServerFault>,
 }
 
-/// An address of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ServerAddress {
-    /// The address.
     pub addr: String,
     /// 4 or 6.
     #[serde(default)]
@@ -55,7 +52,6 @@ pub struct ServerAddress {
 /// Nova's word for what went wrong with a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ServerFault {
-    /// For a person.
     #[serde(default)]
     pub message: String,
 }
@@ -92,7 +88,6 @@ pub struct Flavor {
     pub ephemeral: u64,
 }
 
-/// A server group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Nova's")]
 pub struct ServerGroup {
@@ -101,7 +96,7 @@ pub struct ServerGroup {
     pub name: String,
 }
 
-/// One by its id.
+/// None when there is no such server.
 pub fn server(cloud: &Cloud<'_>, id: &str) -> Result<Option<Server>, Failure> {
     cloud
         .find(Service::Compute, &format!("/servers/{}", encode(id)))?

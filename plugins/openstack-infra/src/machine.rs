@@ -28,9 +28,8 @@ struct Subject<'a> {
     object: &'a Value,
     name: &'a str,
     spec: &'a Value,
-    /// The owner.
+    /// The Machine that owns the object.
     machine: Value,
-    /// The OpenStackCluster.
     cluster: Value,
 }
 

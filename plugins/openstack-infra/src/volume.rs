@@ -8,7 +8,6 @@ use crate::cloud::{Cloud, Failure, Gone, Query, Service, encode};
 
 const CINDER: &str = "Cinder";
 
-/// A volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Cinder's")]
 pub struct Volume {
@@ -39,7 +38,7 @@ pub struct Attachment {
     /// `reserved` until the server has the volume.
     #[serde(default)]
     pub status: String,
-    /// The server.
+    /// Id of the server.
     #[serde(default)]
     pub instance: Option<String>,
 }
@@ -68,7 +67,7 @@ pub fn attachments(cloud: &Cloud<'_>, volume: &str) -> Result<Vec<Attachment>, F
     found.into_iter().map(|item| decode(CINDER, item)).collect()
 }
 
-/// Gives up a claim.
+/// Deletes an attachment, which releases the volume.
 pub fn delete_attachment(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
     cloud.delete(Service::Volume, &format!("/attachments/{}", encode(id)))
 }

@@ -26,10 +26,7 @@ pub enum Act {
     /// The engine is busy with it: `restarting` or `removing`.
     Wait(String),
     /// It runs with the wanted file.
-    Use {
-        id: String,
-        address: String,
-    },
+    Use { id: String, address: String },
     /// It must not be touched.
     Refuse(Problem),
 }

@@ -7,10 +7,7 @@ use capwasm_sdk::{HttpResponse, Problem, Refusal, Refused};
 pub enum EngineError {
     /// The host did not get an answer.
     #[error("unable to {act}: {refused}")]
-    Unreachable {
-        act: String,
-        refused: Refused,
-    },
+    Unreachable { act: String, refused: Refused },
     #[error("unable to {act}: the engine answers {status}: {message}")]
     Rejected {
         act: String,
@@ -34,10 +31,7 @@ pub enum EngineError {
     },
     /// What should be sent cannot be an archive.
     #[error("unable to {act}: it does not go into an archive: {source}")]
-    Unwritable {
-        act: String,
-        source: std::io::Error,
-    },
+    Unwritable { act: String, source: std::io::Error },
 }
 
 impl EngineError {

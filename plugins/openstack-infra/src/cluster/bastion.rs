@@ -15,7 +15,7 @@ use crate::kinds::{CLUSTER_NAME_LABEL, V1ALPHA1, V1BETA1};
 use crate::machine::server_spec::{self, Defaults};
 use crate::network::{self, FloatingIp, Port};
 
-/// Key of the fingerprint.
+/// Key of its fingerprint in `status.applied`.
 const PART: &str = "bastion";
 /// Annotation of the OpenStackServer: fingerprint of the spec that it was made from. Upstream's name.
 const HASH: &str = "infrastructure.cluster.x-k8s.io/bastion-hash";

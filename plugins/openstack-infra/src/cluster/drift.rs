@@ -13,7 +13,6 @@ use crate::load_balancer::{ERROR, LoadBalancer, PENDING_DELETE, Resource as _};
 use crate::names::SecurityGroupRole;
 use crate::network::{Network, Resource, Router, SecurityGroup};
 
-/// Between two looks.
 const PERIOD: Duration = Duration::from_mins(10);
 
 /// What can be looked at, with its id.

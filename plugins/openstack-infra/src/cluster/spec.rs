@@ -33,7 +33,7 @@ pub struct Spec {
     /// Of the managed network.
     #[serde(rename = "networkMTU")]
     pub network_mtu: Option<u32>,
-    /// Of the managed network.
+    /// Of the managed network: its ports have neither security groups nor address checks.
     pub disable_port_security: bool,
     /// The API server has a floating IP unless this is set.
     #[serde(rename = "disableAPIServerFloatingIP")]
@@ -60,7 +60,7 @@ pub struct Spec {
     pub control_plane_omit_availability_zone: bool,
     /// A server to reach the others by SSH.
     pub bastion: Option<BastionSpec>,
-    /// Whose credentials.
+    /// The Secret or OpenStackClusterIdentity with the credentials.
     pub identity_ref: Value,
 }
 
@@ -70,19 +70,15 @@ pub struct Spec {
 pub struct ManagedSubnet {
     /// `10.6.0.0/24`.
     pub cidr: String,
-    /// In order.
     pub dns_nameservers: Vec<String>,
     /// All of it without any.
     pub allocation_pools: Vec<Pool>,
 }
 
-/// A range of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Pool {
-    /// The first.
     pub start: String,
-    /// The last.
     pub end: String,
 }
 
@@ -93,7 +89,7 @@ pub struct ExternalRouterIp {
     /// Any of the subnet without it.
     #[serde(rename = "fixedIP")]
     pub fixed_ip: String,
-    /// Which subnet.
+    /// As of any `subnet`: an id, or a filter.
     pub subnet: Value,
 }
 
@@ -101,7 +97,6 @@ pub struct ExternalRouterIp {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoadBalancerSpec {
-    /// Whether there is one.
     pub enabled: bool,
     /// Ports besides the API server's.
     pub additional_ports: Vec<u16>,
@@ -118,7 +113,6 @@ pub struct LoadBalancerSpec {
     pub network: Value,
     /// Of that network; the first counts.
     pub subnets: Vec<Value>,
-    /// How members are watched.
     pub monitor: MonitorSpec,
 }
 
@@ -142,10 +136,10 @@ impl Default for LoadBalancerSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MonitorSpec {
-    /// Between two tries.
+    /// Seconds between two checks.
     #[serde(deserialize_with = "or_10")]
     pub delay: u32,
-    /// Of one try.
+    /// Seconds of one check.
     #[serde(deserialize_with = "or_5")]
     pub timeout: u32,
     /// Successes before a member is up.
@@ -186,9 +180,7 @@ pub struct ManagedSecurityGroups {
     pub allow_all_in_cluster_traffic: bool,
     /// For both groups of machines.
     pub all_nodes_security_group_rules: Vec<RuleSpec>,
-    /// For the control plane.
     pub control_plane_nodes_security_group_rules: Vec<RuleSpec>,
-    /// For workers.
     pub worker_nodes_security_group_rules: Vec<RuleSpec>,
 }
 
@@ -196,7 +188,6 @@ pub struct ManagedSecurityGroups {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RuleSpec {
-    /// For people.
     pub name: String,
     /// For people, in OpenStack too.
     pub description: String,
@@ -206,9 +197,7 @@ pub struct RuleSpec {
     pub ether_type: String,
     /// Any without it.
     pub protocol: String,
-    /// The first port.
     pub port_range_min: u16,
-    /// The last port.
     pub port_range_max: u16,
     /// Who is on the other side.
     #[serde(rename = "remoteGroupID")]
@@ -230,15 +219,12 @@ pub struct EndpointSpec {
     pub port: u16,
 }
 
-/// A bastion.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BastionSpec {
-    /// Whether there is one.
     pub enabled: bool,
     /// As an OpenStackMachine's spec.
     pub spec: Value,
-    /// Of its server.
     pub availability_zone: String,
     /// An address that the user got before.
     #[serde(rename = "floatingIP")]
