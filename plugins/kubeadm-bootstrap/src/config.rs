@@ -15,29 +15,29 @@ pub struct ConfigSpec {
     pub format: String,
     /// kubeadm's ClusterConfiguration, in Cluster API's spelling.
     pub cluster_configuration: Map<String, Value>,
-    /// kubeadm's InitConfiguration.
+    /// kubeadm's InitConfiguration, in Cluster API's spelling.
     pub init_configuration: Map<String, Value>,
-    /// kubeadm's JoinConfiguration.
+    /// kubeadm's JoinConfiguration, in Cluster API's spelling.
     pub join_configuration: Map<String, Value>,
     /// Files to write besides our own.
     pub files: Vec<File>,
-    /// Users to create.
+    /// Accounts to create or change, in cloud-init's words.
     pub users: Vec<User>,
-    /// Time servers.
+    /// Time servers, in cloud-init's words.
     pub ntp: Option<Ntp>,
-    /// Rows of fstab.
+    /// Rows of `/etc/fstab`: device, mount point, type, options.
     pub mounts: Vec<Vec<String>>,
-    /// Partitions and file systems.
+    /// Partitions and file systems, in cloud-init's words.
     pub disk_setup: DiskSetup,
     /// At the very start of the boot.
     pub boot_commands: Vec<String>,
-    /// Before kubeadm.
+    /// Shell commands before kubeadm, in order.
     pub pre_kubeadm_commands: Vec<String>,
-    /// After kubeadm.
+    /// Shell commands after kubeadm, in order.
     pub post_kubeadm_commands: Vec<String>,
-    /// kubeadm's log level.
+    /// kubeadm's log level, its flag `--v`.
     pub verbosity: Option<i64>,
-    /// For the format `ignition`.
+    /// What is merged into the document when the format is `ignition`.
     pub ignition: Ignition,
 }
 
@@ -63,17 +63,17 @@ pub struct ContainerLinuxConfig {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct File {
-    /// Where on the machine.
+    /// Absolute path on the machine.
     pub path: String,
     /// `root:root` when empty.
     pub owner: String,
-    /// `0640`.
+    /// Octal, such as `0640`.
     pub permissions: String,
     /// How `content` is encoded: `base64`, `gzip`, `gzip+base64`; empty for text.
     pub encoding: String,
     /// Adds to a file that is there.
     pub append: bool,
-    /// The content itself.
+    /// The content, in `encoding`; see `content_from`.
     pub content: String,
     /// `Raw` (the default) or `Template`.
     pub content_format: String,
@@ -96,7 +96,7 @@ pub struct ContentFrom {
     pub secret: SecretKey,
 }
 
-/// A key of a Secret.
+/// A key of a Secret, by the names of both.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SecretKey {
@@ -180,7 +180,7 @@ pub struct Filesystem {
     pub extra_opts: Vec<String>,
 }
 
-/// A KubeadmConfig.
+/// A KubeadmConfig, as far as it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Its name.
@@ -189,7 +189,7 @@ pub struct Config {
     pub namespace: String,
     /// The data Secret was written.
     pub has_data: bool,
-    /// Its name.
+    /// Name of the data Secret: that of the status, otherwise the KubeadmConfig's own.
     pub data_secret: String,
     /// What it asks for.
     pub spec: ConfigSpec,
@@ -265,7 +265,7 @@ impl Machine {
     }
 }
 
-/// The Cluster.
+/// The Cluster, as far as it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
     /// Its name.
@@ -276,7 +276,7 @@ pub struct Cluster {
     pub uid: String,
     /// A provider runs the control plane, and so makes the certificates.
     pub has_control_plane_provider: bool,
-    /// The first API server has answered.
+    /// The first API server has answered: `status.initialization.controlPlaneInitialized`.
     pub initialized: bool,
     /// `host:port` of the API server, once it is known.
     pub endpoint: Option<String>,

@@ -59,7 +59,7 @@ impl Lifetime {
     }
 }
 
-/// Who holds a token.
+/// Whose token it is, which decides what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// Machines that have not joined yet.
@@ -71,28 +71,28 @@ pub enum Holder {
 /// What the workload cluster knows of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// Nothing.
+    /// There is no such token.
     Absent,
-    /// It never ends.
+    /// It has no expiration.
     Endless,
-    /// It ends then (RFC 3339).
+    /// Its expiration, RFC 3339.
     Until(String),
 }
 
-/// What a token needs.
+/// What is to be done about a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// It is made, or made again.
     Create,
     /// It gets its whole life anew.
     Prolong,
-    /// Nothing.
+    /// It stays as it is.
     Keep,
-    /// Another takes its place.
+    /// It is replaced by another.
     Replace,
 }
 
-/// The pure decision.
+/// Decides from what is left of a token's life, against the lifetime that tokens get. Pure.
 pub fn decide(known: &Known, holder: Holder, now_ms: u64, lifetime: Lifetime) -> Step {
     // What is no time is no end that a cluster's authenticator would believe: it is written anew.
     let less_left = |than: Duration| {

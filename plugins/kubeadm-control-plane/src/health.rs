@@ -27,7 +27,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Sets the conditions.
+    /// Sets the conditions of etcd and of the control-plane components.
     pub fn publish(&self, out: &mut Outcome) {
         for (name, verdict) in
             [(names::ETCD_CLUSTER_HEALTHY, &self.etcd), (names::COMPONENTS_HEALTHY, &self.components)]

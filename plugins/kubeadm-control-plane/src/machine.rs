@@ -26,7 +26,7 @@ pub const FIELDS: [&str; 9] = [
     "status/initialization",
 ];
 
-/// A Machine.
+/// A Machine of the control plane with what belongs to it.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     /// The object as it was read, or [`FIELDS`] of it.
@@ -37,7 +37,7 @@ pub struct Machine {
     pub name: String,
     /// Its uid.
     pub uid: String,
-    /// When it was created.
+    /// `metadata.creationTimestamp`.
     pub created: Timestamp,
     /// Kubernetes version; empty when it has none.
     pub version: String,
@@ -51,9 +51,9 @@ pub struct Machine {
     pub deleting: Option<Timestamp>,
     /// Name of its Node, also when core has not recorded it yet.
     pub node: Option<String>,
-    /// Its KubeadmConfig.
+    /// Its KubeadmConfig; none when it was not made, or is gone.
     pub config: Option<Value>,
-    /// Its infrastructure machine.
+    /// Its infrastructure machine; none when it was not made, or is gone.
     pub infrastructure: Option<Value>,
     /// Why it is not as the control plane wants it; empty when it is.
     pub outdated: Vec<String>,

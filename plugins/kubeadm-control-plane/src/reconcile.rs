@@ -258,7 +258,7 @@ fn authority_hash(host: &dyn Host, cluster: &str) -> Option<String> {
     host.public_key_hash(&found.certificate_pem).ok()
 }
 
-/// What changes in place.
+/// Patches what may change without replacing a machine: labels, annotations, deletion timeouts, readiness gates.
 fn keep_machines(cx: &mut Context<'_>, observed: &Observed) {
     let wanted = Wanted::of(&observed.plane, &observed.cluster, observed.external_etcd);
     for machine in observed.machines.iter().filter(|machine| machine.deleting.is_none()) {

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 /// How much of a pass's outcome takes effect before the host dies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cut {
-    /// All of it.
+    /// Nothing is lost.
     Nothing,
-    /// Nothing at all.
+    /// Everything is lost.
     Everything,
     /// Only what is written into the object.
     Operations,
