@@ -30,7 +30,7 @@ use self::member::SimulatedMember;
 use self::membership::{Membership, Refusal};
 use self::records::Records;
 
-/// Where members serve clients.
+/// Port at which members serve clients.
 pub const CLIENT_PORT: u16 = 2379;
 
 /// The etcd clusters of all workload clusters, by the keyspace of their API servers.
@@ -41,7 +41,6 @@ pub struct Etcd {
     changed: watch::Sender<u64>,
 }
 
-/// One cluster.
 #[derive(Default)]
 struct Cluster {
     membership: Membership,
@@ -69,7 +68,7 @@ impl Drop for Process {
 
 /// What the static pod's process is started with.
 pub struct Running {
-    /// The cluster's keyspace.
+    /// Name of the cluster to which the member belongs.
     pub keyspace: String,
     /// The node's name, which is the member's.
     pub name: String,
@@ -77,7 +76,7 @@ pub struct Running {
     pub address: IpAddr,
     /// The serving certificate (PEM): kubeadm's `etcd/server.crt`.
     pub certificate: String,
-    /// Its key.
+    /// Its private key, PEM.
     pub key: String,
     /// Who signs clients' certificates: `etcd/ca.crt`.
     pub authority: String,

@@ -33,7 +33,7 @@ pub fn now() -> String {
 /// How a node registers itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
-    /// Node name.
+    /// Name of the Node.
     pub name: String,
     hostname: String,
     address: String,

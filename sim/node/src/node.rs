@@ -10,9 +10,9 @@ use capwasm_sim_service::faults::NodeFault;
 /// A machine as its shell and its kubeadm see it.
 #[async_trait]
 pub trait Node: Send + Sync {
-    /// Its files.
+    /// Its file system.
     fn files(&self) -> &dyn Files;
-    /// Its host name.
+    /// Its host name, which is the Node's name by default.
     fn hostname(&self) -> String;
     /// The address that other machines reach it at.
     fn address(&self) -> IpAddr;

@@ -14,10 +14,9 @@ use capwasm_etcd::server::{Answers, Status};
 use super::Etcd;
 use super::membership::{Membership, Refusal};
 
-/// Whose behaviour it has.
+/// The version that it reports, and whose behaviour it has.
 const VERSION: &str = "3.6.4";
 
-/// A member that answers.
 pub(super) struct SimulatedMember {
     etcd: Weak<Etcd>,
     keyspace: String,
