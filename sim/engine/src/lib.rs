@@ -77,7 +77,7 @@ pub enum SimError {
     /// The engine's own data.
     #[error("unable to open the engine's data")]
     Engine(#[source] EngineError),
-    /// The workload clusters' data.
+    /// The workload clusters' data cannot be opened.
     #[error("unable to open the workload clusters' data: {0}")]
     Workloads(String),
     /// Somebody answers on the socket already.

@@ -10,7 +10,6 @@ use super::table::{Table, shown, text};
 /// Zone of all volumes that name none.
 const ZONE: &str = "nova";
 
-/// Volumes.
 #[derive(Default)]
 pub(super) struct Volumes {
     pub volumes: Table,
@@ -29,7 +28,6 @@ fn missing(id: &str) -> Answer {
     refused(404, &format!("Volume {id} could not be found."))
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer {
     let outcome = cloud.with(|state| route(cloud, state, scope, request));
     let answer = outcome.unwrap_or_else(|refusal| refusal);

@@ -23,7 +23,7 @@ use capwasm_sim_service::faults::{CallFault, Faults, Verdict};
 /// Largest request body: images of tests are small.
 const MAX_BODY: usize = 64 << 20;
 
-/// What a connection needs.
+/// What every connection of the HTTP server shares.
 #[derive(Clone)]
 pub(super) struct Front {
     pub cloud: Arc<Cloud>,

@@ -7,7 +7,6 @@ use super::cloud::{Cloud, Scope, State, new_id, now};
 use super::request::Request;
 use super::table::{Table, merge, shown, text, texts};
 
-/// Images.
 #[derive(Default)]
 pub(super) struct Images {
     pub images: Table,
@@ -65,7 +64,6 @@ fn refused(status: u16, message: &str) -> Answer {
     Answer::failure(Service::Glance, status, "", message)
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer {
     cloud.with(|state| route(cloud, state, scope, request)).unwrap_or_else(|refusal| refusal)
 }

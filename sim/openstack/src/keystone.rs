@@ -10,13 +10,11 @@ use super::cloud::{Cloud, Scope, State, new_id, plain_id};
 use super::request::Request;
 use super::table::{Table, shown, text};
 
-/// Region of all endpoints.
 pub(super) const REGION: &str = "RegionOne";
 /// Domain of all users and projects.
 const DOMAIN: &str = "default";
 const ROLES: [&str; 4] = ["admin", "member", "reader", "load-balancer_member"];
 
-/// Users, projects and tokens.
 #[derive(Default)]
 pub(super) struct Identity {
     pub projects: Table,
@@ -167,7 +165,6 @@ fn missing(what: &str, id: &str) -> Answer {
     refused(404, &format!("Could not find {what}: {id}."))
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, request: &Request) -> Answer {
     let outcome = cloud.with(|state| route(cloud, state, request));
     outcome.unwrap_or_else(|refusal| refusal).with("vary", "X-Auth-Token")

@@ -37,7 +37,6 @@ pub(super) struct Networking {
 }
 
 impl Networking {
-    /// Resources of a kind.
     pub fn table(&self, kind: Kind) -> &Table {
         match kind {
             Kind::Network => &self.networks,
@@ -159,7 +158,6 @@ fn fresh(project: &str) -> Value {
     })
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer {
     let outcome = cloud.with(|state| route(cloud, &mut state.networking, scope, request));
     outcome.unwrap_or_else(|refusal| refusal)

@@ -17,7 +17,6 @@ use super::nova;
 /// Lines of a console that are kept.
 const CONSOLE: usize = 500;
 
-/// Runs servers' nodes.
 pub(super) struct Runner {
     guests: Guests,
     servers: Mutex<HashMap<String, Server>>,
@@ -42,7 +41,6 @@ impl Runner {
         Runner { guests: Guests::new(nodes), servers: Mutex::default() }
     }
 
-    /// Its machines.
     pub fn guests(&self) -> &Guests {
         &self.guests
     }

@@ -14,10 +14,9 @@ use super::request::Request;
 use super::table::{Table, shown, text};
 pub(super) use build::{booted, remove};
 
-/// Newest microversion: 2.103.
+/// The newest microversion is 2.103.
 const NEWEST: u32 = 103;
 
-/// What Nova has.
 #[derive(Default)]
 pub(super) struct Compute {
     pub flavors: Table,
@@ -48,7 +47,6 @@ struct Call<'a> {
     minor: u32,
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer {
     let asked = microversion(request);
     let (spoken, outcome) = match &asked {

@@ -97,7 +97,6 @@ fn not_found() -> Answer {
     Answer::json(404, &json!({ "code": 404, "title": "Not Found", "description": "" }))
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer {
     cloud.with(|state| route(cloud, state, scope, request)).unwrap_or_else(|refusal| refusal)
 }

@@ -12,7 +12,6 @@ pub(super) struct Request {
     pub path: String,
     /// The parts of the path behind the service's, decoded.
     pub parts: Vec<String>,
-    /// Query as it came.
     pub raw_query: String,
     /// Query in order, decoded.
     pub query: Vec<(String, String)>,

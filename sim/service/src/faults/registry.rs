@@ -11,9 +11,9 @@ use super::{CallFault, Fault, NodeFault};
 /// A fault with the id by which it is lifted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Injected {
-    /// Unique in this engine.
+    /// Id by which it is lifted, unique in this engine.
     pub id: String,
-    /// The fault.
+    /// What was requested.
     pub fault: Fault,
 }
 
