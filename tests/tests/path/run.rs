@@ -21,7 +21,6 @@ pub const WORKERS: &str = "path-md-0";
 /// How long something has to stay as it is to count as steady.
 pub const STEADY: Duration = Duration::from_secs(4);
 
-/// Objects with their resourceVersions.
 pub type Versions = Vec<(String, String)>;
 
 /// What was seen of the recorded cluster.

@@ -51,7 +51,7 @@ impl OneRecorded {
     }
 }
 
-/// The fixture provider, recorded.
+/// Installs the fixture provider with `spec.record`.
 async fn install(objects: &Objects) {
     let provider = json!({"apiVersion": "capwasm.dev/v1alpha1", "kind": "WasmProvider", "metadata": {"name": "fixture"},
         "spec": {"source": {"file": "fixture.wasm"}, "crdGroups": [GROUP], "record": true,
