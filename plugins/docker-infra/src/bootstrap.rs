@@ -17,7 +17,7 @@ pub use plan::{LOGS, Plan, STEPS, image_archive};
 
 /// How many lines of a failed step's log are shown.
 const LOG_LINES: usize = 10;
-/// How many letters of them.
+/// How many characters of these lines are shown.
 const LOG_LETTERS: usize = 1_000;
 
 /// One step that has been started.
@@ -27,7 +27,7 @@ pub struct Started {
     pub at: Option<u64>,
     /// Exit code, once it ended.
     pub exit: Option<String>,
-    /// The same of its end.
+    /// When it ended: seconds since 1970; none until then, or when the engine does not tell.
     pub ended: Option<u64>,
     /// Last lines of its output, when it failed.
     pub log: String,

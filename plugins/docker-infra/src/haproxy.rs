@@ -10,7 +10,7 @@ pub const DIRECTORY: &str = "/usr/local/etc/haproxy";
 pub const FILE: &str = "haproxy.cfg";
 /// Port of the API servers, in front and behind.
 pub const PORT: u16 = 6443;
-/// Of a backend that nobody gave one.
+/// Weight of a backend whose machine has no annotation for it.
 pub const USUAL_WEIGHT: u16 = 100;
 /// The most that haproxy takes.
 pub const LARGEST_WEIGHT: u16 = 256;
@@ -60,7 +60,7 @@ pub struct Backend {
 
 /// What the file is made of.
 pub struct Front<'a> {
-    /// Where the load balancer listens.
+    /// Port that the load balancer listens on.
     pub port: u16,
     /// Whether the cluster speaks IPv6.
     pub ipv6: bool,

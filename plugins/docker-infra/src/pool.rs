@@ -43,7 +43,7 @@ struct Template {
     extra_mounts: Vec<Mount>,
 }
 
-/// What a pass is about.
+/// One pass over a DockerMachinePool.
 struct Subject<'a> {
     object: &'a Value,
     pool: Value,
@@ -55,7 +55,7 @@ struct Subject<'a> {
     replicas: usize,
 }
 
-/// Brings the members nearer to what is wanted.
+/// Makes, replaces and removes members as the MachinePool asks for.
 pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<PoolAnswer, Problem> {
     let pool = cx
         .related_one("machine-pool")

@@ -29,7 +29,7 @@ pub struct ConfigSpec {
     pub mounts: Vec<Vec<String>>,
     /// Partitions and file systems, in cloud-init's words.
     pub disk_setup: DiskSetup,
-    /// At the very start of the boot.
+    /// Shell commands at the start of the boot, before files are written.
     pub boot_commands: Vec<String>,
     /// Shell commands before kubeadm, in order.
     pub pre_kubeadm_commands: Vec<String>,
@@ -159,7 +159,7 @@ pub struct Partition {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Part {
-    /// Of the disk's size.
+    /// Percent of the disk's size.
     pub percentage: i64,
     /// A name such as `LinuxSwap`, or a GUID.
     pub partition_type: Option<String>,
@@ -183,15 +183,15 @@ pub struct Filesystem {
 /// A KubeadmConfig, as far as it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its namespace.
+    /// `metadata.namespace`.
     pub namespace: String,
     /// The data Secret was written.
     pub has_data: bool,
     /// Name of the data Secret: that of the status, otherwise the KubeadmConfig's own.
     pub data_secret: String,
-    /// What it asks for.
+    /// `spec`.
     pub spec: ConfigSpec,
 }
 
@@ -220,7 +220,7 @@ pub fn has_data(object: &Value) -> bool {
 /// The Machine, or the MachinePool, that the configuration is for.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
     /// It stands for many machines, which share their data and come and go.
     pub pool: bool,
@@ -268,11 +268,11 @@ impl Machine {
 /// The Cluster, as far as it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its namespace.
+    /// `metadata.namespace`.
     pub namespace: String,
-    /// Its uid.
+    /// `metadata.uid`.
     pub uid: String,
     /// A provider runs the control plane, and so makes the certificates.
     pub has_control_plane_provider: bool,

@@ -24,7 +24,7 @@ pub struct Lock {
 pub enum Step {
     /// Nobody holds it: create it.
     Take,
-    /// It is ours.
+    /// This Machine holds it.
     Hold,
     /// Its Machine is gone: delete it, then try again.
     Clear {

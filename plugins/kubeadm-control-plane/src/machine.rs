@@ -33,9 +33,9 @@ pub struct Machine {
     pub stored: Value,
     /// Its conditions, with those of this pass.
     pub conditions: Conditions,
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its uid.
+    /// `metadata.uid`.
     pub uid: String,
     /// `metadata.creationTimestamp`.
     pub created: Timestamp,

@@ -17,11 +17,11 @@ use crate::names;
 pub struct ControlPlane {
     /// The object as the host handed it over.
     pub object: Value,
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its namespace.
+    /// `metadata.namespace`.
     pub namespace: String,
-    /// Its uid.
+    /// `metadata.uid`.
     pub uid: String,
     /// `apiVersion`, for owner references.
     pub api_version: String,
@@ -199,9 +199,9 @@ impl TemplateRef {
 /// The Cluster, as far as it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its uid.
+    /// `metadata.uid`.
     pub uid: String,
     /// It is being deleted.
     pub deleting: bool,

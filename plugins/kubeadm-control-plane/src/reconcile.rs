@@ -30,7 +30,7 @@ const JOINING: Duration = Duration::from_secs(3);
 /// How long a machine counts as having just joined.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// Brings the machines nearer to what `object` asks for.
+/// One pass over a KubeadmControlPlane: observes, and makes, changes or removes at most one machine.
 pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<ControlPlaneAnswer, Problem> {
     let plane = ControlPlane::read(object)?;
     let Some(cluster) = cx.related_one("cluster").map(|cluster| Cluster::read(&cluster)) else {
@@ -428,7 +428,7 @@ fn remove(cx: &mut Context<'_>, observed: &Observed, name: &str) -> Result<(), P
     Ok(())
 }
 
-/// What time alone brings about.
+/// When to look again at what changes with time alone.
 fn timers(cx: &mut Context<'_>, observed: &Observed) {
     if let Some(due) = rollout::next_due(&observed.plane.rollout, &observed.machines, observed.now) {
         cx.out.wake_after(due);

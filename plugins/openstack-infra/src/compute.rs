@@ -119,7 +119,7 @@ pub fn create_server(cloud: &Cloud<'_>, body: &Value) -> Result<String, Failure>
     Ok(created.id)
 }
 
-/// Asks for its end, which takes a while.
+/// Asks for the deletion, which ends some time after the answer.
 pub fn delete_server(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
     cloud.delete(Service::Compute, &format!("/servers/{}", encode(id)))
 }

@@ -55,7 +55,7 @@ pub fn create_volume(cloud: &Cloud<'_>, fields: &Value) -> Result<Volume, Failur
     part(CINDER, cloud.post(Service::Volume, "/volumes", &json!({"volume": fields}))?, "volume")
 }
 
-/// Asks for its end, which takes a while.
+/// Asks for the deletion, which ends some time after the answer.
 pub fn delete_volume(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
     cloud.delete(Service::Volume, &format!("/volumes/{}", encode(id)))
 }

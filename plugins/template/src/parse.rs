@@ -76,7 +76,7 @@ pub fn parse(text: &str, language: &Language) -> Result<Template, TemplateError>
 struct Parser<'a> {
     language: &'a Language,
     pieces: std::vec::IntoIter<(usize, Piece)>,
-    /// Of the present piece.
+    /// Line of the piece that is being parsed.
     line: usize,
     defined: BTreeMap<String, Vec<Node>>,
     /// Variables that are known, scope in scope.

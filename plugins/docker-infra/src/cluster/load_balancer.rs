@@ -18,7 +18,7 @@ pub enum Act {
     Create,
     Configure {
         id: String,
-        /// It runs, and must be told.
+        /// haproxy runs, and has to reload the file.
         reload: bool,
     },
     /// It has its file and does not run.

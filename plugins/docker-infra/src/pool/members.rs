@@ -19,7 +19,7 @@ pub struct Member {
     pub created: String,
     /// Fingerprint of what it was made from.
     pub made_from: String,
-    /// Where it pretends to be.
+    /// Failure domain that it claims to be in.
     pub failure_domain: String,
     /// Empty until it is a node.
     pub provider_id: String,

@@ -65,7 +65,7 @@ fn contains(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Brings the bastion nearer to what is wanted.
+/// Creates, replaces or removes the bastion's OpenStackServer, and takes its address over.
 pub fn reconcile(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<(), Problem> {
     let spec = pass.spec.bastion().cloned();
     let wanted = spec.as_ref().map(|spec| server(pass, spec)).transpose()?;

@@ -25,7 +25,7 @@ pub struct Spec {
     pub router: Value,
     /// Instead of the only external network.
     pub external_network: Value,
-    /// There is none, and nothing is sought.
+    /// There is no external network, and none is looked for.
     pub disable_external_network: bool,
     /// Addresses of the router's gateway.
     #[serde(rename = "externalRouterIPs")]
@@ -38,7 +38,7 @@ pub struct Spec {
     /// The API server has a floating IP unless this is set.
     #[serde(rename = "disableAPIServerFloatingIP")]
     pub disable_api_server_floating_ip: bool,
-    /// An address that the user got before.
+    /// A floating IP that the user allocated.
     #[serde(rename = "apiServerFloatingIP")]
     pub api_server_floating_ip: String,
     /// The load balancer's own address, or that of something that the user runs.
@@ -46,15 +46,15 @@ pub struct Spec {
     pub api_server_fixed_ip: String,
     /// 6443 without it.
     pub api_server_port: Option<u16>,
-    /// In front of the API servers.
+    /// The load balancer in front of the API servers.
     pub api_server_load_balancer: Option<LoadBalancerSpec>,
     /// None: machines have the project's default group.
     pub managed_security_groups: Option<ManagedSecurityGroups>,
-    /// On everything that has tags.
+    /// Tags of everything that can have tags.
     pub tags: Vec<String>,
     /// Set by the user, or by the host from an earlier answer.
     pub control_plane_endpoint: EndpointSpec,
-    /// Not empty: only these are for control planes.
+    /// Zones for control planes; empty for all.
     pub control_plane_availability_zones: Vec<String>,
     /// No zone is for control planes.
     pub control_plane_omit_availability_zone: bool,
@@ -71,7 +71,7 @@ pub struct ManagedSubnet {
     /// `10.6.0.0/24`.
     pub cidr: String,
     pub dns_nameservers: Vec<String>,
-    /// All of it without any.
+    /// Ranges that ports get addresses from; empty for all of it.
     pub allocation_pools: Vec<Pool>,
 }
 
@@ -86,7 +86,7 @@ pub struct Pool {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExternalRouterIp {
-    /// Any of the subnet without it.
+    /// An address of the subnet; empty for any.
     #[serde(rename = "fixedIP")]
     pub fixed_ip: String,
     /// As of any `subnet`: an id, or a filter.
@@ -176,7 +176,7 @@ fn or<'de, D: Deserializer<'de>>(deserializer: D, usual: u32) -> Result<u32, D::
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedSecurityGroups {
-    /// Instead of single ports between the machines.
+    /// Allows everything between the machines, instead of single ports.
     pub allow_all_in_cluster_traffic: bool,
     /// For both groups of machines.
     pub all_nodes_security_group_rules: Vec<RuleSpec>,
@@ -195,14 +195,14 @@ pub struct RuleSpec {
     pub direction: String,
     /// `IPv4` (also without it) or `IPv6`.
     pub ether_type: String,
-    /// Any without it.
+    /// Empty for any protocol.
     pub protocol: String,
     pub port_range_min: u16,
     pub port_range_max: u16,
-    /// Who is on the other side.
+    /// The other side, as a group or as a CIDR.
     #[serde(rename = "remoteGroupID")]
     pub remote_group_id: String,
-    /// Who is on the other side.
+    /// The other side, as a group or as a CIDR.
     #[serde(rename = "remoteIPPrefix")]
     pub remote_ip_prefix: String,
     /// Who is on the other side: `controlplane`, `worker`, `bastion`.
@@ -226,7 +226,7 @@ pub struct BastionSpec {
     /// As an OpenStackMachine's spec.
     pub spec: Value,
     pub availability_zone: String,
-    /// An address that the user got before.
+    /// A floating IP that the user allocated.
     #[serde(rename = "floatingIP")]
     pub floating_ip: String,
 }

@@ -14,11 +14,11 @@ use crate::network;
 pub struct Status {
     /// The network of the machines.
     pub network: Option<NetworkStatus>,
-    /// Where floating IPs come from.
+    /// The network that floating IPs come from.
     pub external_network: Option<Tagged>,
     /// The router between the machines' network and the external one.
     pub router: Option<RouterStatus>,
-    /// In front of the API servers.
+    /// The load balancer in front of the API servers.
     pub api_server_load_balancer: Option<LoadBalancerStatus>,
     pub control_plane_security_group: Option<Named>,
     pub worker_security_group: Option<Named>,
