@@ -33,7 +33,7 @@ pub struct Management {
 /// A started binary that has said that it is ready.
 pub struct Process {
     child: Child,
-    /// The line that said so.
+    /// The line of its output that said so.
     pub ready: String,
 }
 

@@ -166,7 +166,7 @@ impl Objects {
         }
     }
 
-    /// Asks for an object's end.
+    /// Asks for the deletion of an object.
     pub async fn delete(&self, kind: &str, name: &str) {
         match self.api(kind).delete(name, &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.code == 404 => {}

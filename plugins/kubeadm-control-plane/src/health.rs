@@ -139,7 +139,7 @@ fn seen(observed: &mut Observed) -> Findings {
 const LONGEST: usize = 1024;
 const LONGEST_OF_ALL: usize = 16 * 1024;
 
-/// The beginning of a text.
+/// The beginning of a text, at most so many bytes.
 fn bounded(text: &str, longest: usize) -> &str {
     &text[..text.floor_char_boundary(longest)]
 }

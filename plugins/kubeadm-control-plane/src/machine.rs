@@ -45,7 +45,7 @@ pub struct Machine {
     pub kubelet_version: String,
     /// `spec.providerID`, of the infrastructure machine while core has not copied it; empty until it is known.
     pub provider_id: String,
-    /// Where it should be, or is.
+    /// Failure domain that it should be in, or is in.
     pub failure_domain: String,
     /// Since when it is being deleted.
     pub deleting: Option<Timestamp>,
@@ -130,12 +130,12 @@ impl Machine {
         object::annotation(&self.stored, annotations::DELETE_MACHINE).is_some()
     }
 
-    /// Whether its end waits for this provider.
+    /// Whether it has the pre-terminate hook of this provider.
     pub fn has_hook(&self) -> bool {
         object::annotation(&self.stored, names::CLEANUP_HOOK).is_some()
     }
 
-    /// Whether its end waits for others as well.
+    /// Whether it has pre-terminate hooks of others.
     pub fn has_other_hooks(&self) -> bool {
         let known = json::at(&self.stored, "/metadata/annotations").and_then(Value::as_object);
         known.is_some_and(|known| {

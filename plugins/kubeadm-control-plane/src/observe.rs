@@ -44,7 +44,7 @@ pub struct Observed {
     pub plane: ControlPlane,
     /// The Cluster that owns it.
     pub cluster: Cluster,
-    /// What it says about keys and etcd.
+    /// Whether etcd runs outside of the cluster.
     pub external_etcd: bool,
     /// The time of the call.
     pub now: Timestamp,

@@ -70,7 +70,7 @@ pub enum EngineError {
     /// An entry that this version did not write.
     #[error("the engine's database holds an unreadable entry {0:?}")]
     Corrupt(String),
-    /// The addresses of its containers.
+    /// Another simulated engine has this range of loopback addresses.
     #[error("the address range 127.{0}.0.0/16 is used by another simulated engine")]
     RangeInUse(u8, #[source] std::io::Error),
     /// No range of loopback addresses can be claimed.

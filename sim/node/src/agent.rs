@@ -28,7 +28,7 @@ pub struct Surroundings<'a> {
     pub bind: IpAddr,
     /// The node's files: manifests, kubeconfigs, certificates.
     pub files: &'a dyn Files,
-    /// What goes wrong on it.
+    /// Failures that are in force on it.
     pub faults: &'a [NodeFault],
     /// Where its static pods run; nowhere on a worker of its own.
     pub workloads: Option<&'a Arc<Workloads>>,

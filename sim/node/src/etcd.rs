@@ -82,7 +82,7 @@ pub struct Running {
     pub authority: String,
 }
 
-/// How the member of a node is.
+/// State of a node's member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberState {
     /// It is a member, and its process answers.
@@ -162,7 +162,7 @@ impl Etcd {
         }
     }
 
-    /// The cluster is gone with its last node.
+    /// Forgets a cluster whose last node is gone.
     pub fn forget(&self, keyspace: &str) {
         let Some(gone) = self.clusters.lock().remove(keyspace) else { return };
         drop(gone);
@@ -249,7 +249,7 @@ impl Etcd {
         Some(process)
     }
 
-    /// How a node's member is.
+    /// State of a node's member.
     pub fn state(&self, keyspace: &str, name: &str) -> MemberState {
         let clusters = self.clusters.lock();
         let Some(Cluster { membership, processes }) = clusters.get(keyspace) else { return MemberState::None };

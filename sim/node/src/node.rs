@@ -20,7 +20,7 @@ pub trait Node: Send + Sync {
     fn version(&self) -> Option<String>;
     /// Whether a second control-plane node can share the first one's store, as members of one etcd do.
     fn shares_store(&self) -> bool;
-    /// What goes wrong on it now.
+    /// Failures that are in force on it now.
     fn faults(&self) -> Vec<NodeFault>;
     /// Makes this node's member of etcd one of the cluster whose CA has this DER; all members with their peer URLs.
     ///

@@ -191,7 +191,7 @@ fn view(cloud: &Cloud, place: &str, volume: &Value, detail: bool) -> Value {
     found
 }
 
-/// Makes a volume; its id.
+/// Makes a volume, and returns its id.
 pub(super) fn create(cloud: &Cloud, state: &mut State, scope: &Scope, given: &Value) -> Result<String, Answer> {
     let size = given["size"].as_u64().or_else(|| given["size"].as_str()?.parse().ok());
     let size = size.ok_or_else(|| {
@@ -270,7 +270,6 @@ pub(super) fn delete(cloud: &Cloud, state: &mut State, id: &str) {
     cloud.later(|delays| delays.volume, id, move |_, state| drop(state.volumes.volumes.remove(&gone)));
 }
 
-/// A volume gets into a server.
 pub(super) fn attach(state: &mut State, id: &str, server: &str, device: &str) {
     if let Some(volume) = state.volumes.volumes.get_mut(id) {
         volume["status"] = json!("in-use");
@@ -282,7 +281,6 @@ pub(super) fn attach(state: &mut State, id: &str, server: &str, device: &str) {
     }
 }
 
-/// A volume leaves its server.
 pub(super) fn detach(state: &mut State, id: &str) {
     if let Some(volume) = state.volumes.volumes.get_mut(id) {
         volume["status"] = json!("available");

@@ -32,7 +32,7 @@ pub(super) struct Cloud {
     pub token_lifetime: Duration,
     pub runner: Option<Runner>,
     state: Mutex<State>,
-    /// Rung when something changed that traffic depends on.
+    /// Notified when something changed that traffic depends on.
     pub changed: Notify,
     pub stop: CancellationToken,
     tasks: TaskTracker,

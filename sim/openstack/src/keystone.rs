@@ -39,7 +39,7 @@ struct Token {
 }
 
 impl Identity {
-    /// Adds a project; its id.
+    /// Adds a project, and returns its id.
     pub fn add_project(&mut self, name: &str) -> String {
         let id = plain_id();
         self.projects.insert(json!({
@@ -65,7 +65,7 @@ impl Identity {
         self.credentials.insert(made);
     }
 
-    /// No token is valid any more.
+    /// Makes every token invalid.
     pub fn revoke_all(&mut self) {
         self.tokens.clear();
     }
@@ -74,7 +74,7 @@ impl Identity {
         self.clock.unwrap_or_else(Timestamp::now)
     }
 
-    /// Adds a user; its id.
+    /// Adds a user, and returns its id.
     pub fn add_user(&mut self, name: &str, password: &str, project: &str) -> String {
         let id = plain_id();
         self.users.insert(json!({
@@ -92,7 +92,7 @@ impl Identity {
         }
     }
 
-    /// Adds an application credential; its id.
+    /// Adds an application credential, and returns its id.
     pub fn add_credential(&mut self, user: &str, project: &str, name: &str, secret: &str) -> String {
         let id = plain_id();
         let roles: Vec<Value> = self.roles(user, project).into_iter().map(|role| role_document(&role)).collect();

@@ -137,7 +137,7 @@ fn tell(cloud: &Cloud, id: &str, order: Order) -> bool {
     servers.get(id).is_some_and(|server| server.orders.send(order).is_ok())
 }
 
-/// An `ACTIVE` server boots, where servers do.
+/// Boots an `ACTIVE` server, where servers become nodes.
 pub(super) fn boot(cloud: &Cloud, id: &str) {
     let (Some(runner), Some(shared)) = (&cloud.runner, cloud.shared()) else { return };
     let (orders, receiver) = unbounded_channel();

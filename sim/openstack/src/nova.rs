@@ -143,7 +143,7 @@ fn links(cloud: &Cloud, kind: &str, id: &str) -> Value {
     ])
 }
 
-/// Adds a flavor; its id.
+/// Adds a flavor, and returns its id.
 pub(super) fn add_flavor(state: &mut State, given: &Value) -> String {
     let id = given["id"].as_str().map_or_else(new_id, str::to_owned);
     let number = |name: &str, other: u64| given[name].as_u64().unwrap_or(other);

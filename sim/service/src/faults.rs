@@ -58,7 +58,7 @@ pub enum Fault {
         /// What fails.
         fault: NodeFault,
     },
-    /// In the engine's API.
+    /// A failure of calls of an API.
     Call(CallFault),
 }
 

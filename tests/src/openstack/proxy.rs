@@ -122,7 +122,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     calls: Vec<Call>,
-    /// All that there ever were.
+    /// How many there ever were.
     writes: usize,
     rule: Option<Rule>,
     cutting: Option<Cutting>,

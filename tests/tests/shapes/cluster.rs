@@ -186,7 +186,7 @@ pub fn decoded(secret: &Value, key: &str) -> String {
     String::from_utf8(STANDARD.decode(text(secret, &format!("/data/{key}"))).unwrap()).unwrap()
 }
 
-/// So many days from now.
+/// The time so many days from now, RFC 3339 in UTC.
 pub fn in_days(days: i64) -> String {
     let now = Timestamp::now() + SignedDuration::from_hours(24 * days);
     format!("{}Z", now.strftime("%Y-%m-%dT%H:%M:%S"))

@@ -37,7 +37,7 @@ const NODE_DIRECTORIES: [&str; 14] = [
 ];
 
 pub(super) struct Container {
-    /// What is kept of it.
+    /// What of it is stored on disk.
     pub record: Mutex<ContainerRecord>,
     pub tree: Arc<Mutex<Tree>>,
     /// Process 1; none while it does not run.

@@ -21,7 +21,7 @@ const KEPT: usize = 64;
 const KILLED: i32 = 137;
 
 pub(super) struct Exec {
-    /// What is kept of it.
+    /// What of it is stored on disk.
     pub record: Mutex<ExecRecord>,
 }
 

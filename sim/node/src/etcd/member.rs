@@ -37,7 +37,7 @@ impl SimulatedMember {
         Ok(seen.unwrap_or(Err(Refusal::NoCluster))?)
     }
 
-    /// Acts, and answers with what is then.
+    /// Changes the membership, and answers from what it is then.
     fn act<T, A>(
         &self,
         act: impl FnOnce(&mut Membership, &BTreeSet<u64>) -> Result<T, Refusal>,

@@ -97,7 +97,7 @@ impl Faults {
         self.state.lock().entries.iter().map(|entry| entry.injected.clone()).collect()
     }
 
-    /// Rung whenever a fault comes or goes.
+    /// Changes whenever a fault comes or goes.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
