@@ -206,7 +206,7 @@ impl Config {
                 "" => object::name(object).to_owned(),
                 name => name.to_owned(),
             },
-            spec: part(object, "/spec")?,
+            spec: read_at(object, "/spec")?,
         })
     }
 }
@@ -323,8 +323,8 @@ fn networking(cluster: &Value) -> Map<String, Value> {
     .collect()
 }
 
-/// A part of an object as a type; absent and null parts take their defaults.
-fn part<T: DeserializeOwned + Default>(object: &Value, pointer: &str) -> Result<T, Problem> {
+/// The value at a JSON pointer as a type; what is absent or null takes its default.
+fn read_at<T: DeserializeOwned + Default>(object: &Value, pointer: &str) -> Result<T, Problem> {
     let Some(value) = object.pointer(pointer) else {
         return Ok(T::default());
     };

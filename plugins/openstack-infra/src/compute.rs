@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::answer::{decode, nullable, part};
+use crate::answer::{decode, decode_member, nullable};
 use crate::cloud::{Cloud, Failure, Gone, Query, Service, encode};
 
 const NOVA: &str = "Nova";
@@ -100,7 +100,7 @@ pub struct ServerGroup {
 pub fn server(cloud: &Cloud<'_>, id: &str) -> Result<Option<Server>, Failure> {
     cloud
         .find(Service::Compute, &format!("/servers/{}", encode(id)))?
-        .map(|answer| part(NOVA, answer, "server"))
+        .map(|answer| decode_member(NOVA, answer, "server"))
         .transpose()
 }
 
@@ -115,7 +115,7 @@ pub fn servers_named(cloud: &Cloud<'_>, name: &str) -> Result<Vec<Server>, Failu
 
 /// Asks for a server; returns its id. Nova makes another one each time.
 pub fn create_server(cloud: &Cloud<'_>, body: &Value) -> Result<String, Failure> {
-    let created: Created = part(NOVA, cloud.post(Service::Compute, "/servers", body)?, "server")?;
+    let created: Created = decode_member(NOVA, cloud.post(Service::Compute, "/servers", body)?, "server")?;
     Ok(created.id)
 }
 
@@ -131,7 +131,7 @@ pub fn flavor_named(cloud: &Cloud<'_>, name: &str) -> Result<Option<Flavor>, Fai
         let flavors: Result<Vec<Flavor>, Failure> = items.into_iter().map(|item| decode(NOVA, item)).collect();
         Ok(flavors?.into_iter().find(|flavor| flavor.name == name))
     };
-    let recent: Vec<Value> = part(NOVA, cloud.get_recent(Service::Compute, PATH, FLAVORS_AGE)?, "flavors")?;
+    let recent: Vec<Value> = decode_member(NOVA, cloud.get_recent(Service::Compute, PATH, FLAVORS_AGE)?, "flavors")?;
     match named(recent)? {
         Some(flavor) => Ok(Some(flavor)),
         None => named(cloud.list(Service::Compute, PATH, "flavors", &Query::new())?),
@@ -142,7 +142,7 @@ pub fn flavor_named(cloud: &Cloud<'_>, name: &str) -> Result<Option<Flavor>, Fai
 pub fn flavor(cloud: &Cloud<'_>, id: &str) -> Result<Option<Flavor>, Failure> {
     cloud
         .find(Service::Compute, &format!("/flavors/{}", encode(id)))?
-        .map(|answer| part(NOVA, answer, "flavor"))
+        .map(|answer| decode_member(NOVA, answer, "flavor"))
         .transpose()
 }
 

@@ -162,7 +162,7 @@ fn path<T: Resource>(id: &str) -> String {
 }
 
 fn unwrap<T: Resource>(answer: Value) -> Result<T, Failure> {
-    answer::part("Octavia", answer, T::ONE)
+    answer::decode_member("Octavia", answer, T::ONE)
 }
 
 macro_rules! resource {

@@ -100,5 +100,5 @@ fn wrap<T: Resource>(fields: Value) -> Value {
 }
 
 fn unwrap<T: Resource>(answer: Value) -> Result<T, Failure> {
-    answer::part("Neutron", answer, T::ONE)
+    answer::decode_member("Neutron", answer, T::ONE)
 }

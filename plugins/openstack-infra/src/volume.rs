@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answer::{decode, part};
+use crate::answer::{decode, decode_member};
 use crate::cloud::{Cloud, Failure, Gone, Query, Service, encode};
 
 const CINDER: &str = "Cinder";
@@ -52,7 +52,7 @@ pub fn volumes_named(cloud: &Cloud<'_>, name: &str) -> Result<Vec<Volume>, Failu
 
 /// Asks for a volume; `fields` is what stands below `volume` in the request.
 pub fn create_volume(cloud: &Cloud<'_>, fields: &Value) -> Result<Volume, Failure> {
-    part(CINDER, cloud.post(Service::Volume, "/volumes", &json!({"volume": fields}))?, "volume")
+    decode_member(CINDER, cloud.post(Service::Volume, "/volumes", &json!({"volume": fields}))?, "volume")
 }
 
 /// Asks for the deletion, which ends some time after the answer.

@@ -46,17 +46,17 @@ fn versions(cloud: &Cloud) -> Value {
 }
 
 fn route(cloud: &Cloud, state: &mut State, scope: &Scope, request: &Request) -> Outcome {
-    let (method, mut parts) = request.route();
-    match parts.as_slice() {
+    let (method, mut segments) = request.route();
+    match segments.as_slice() {
         [] => return Ok(Answer::json(300, &versions(cloud))),
         ["v3"] => return Ok(Answer::json(200, &versions(cloud))),
         _ => {}
     }
     // The project may stand in the path.
-    let named = parts.get(1).is_some_and(|part| state.identity.projects.get(part).is_some());
-    let place = if named { format!("{}/", parts.remove(1)) } else { String::new() };
+    let named = segments.get(1).is_some_and(|part| state.identity.projects.get(part).is_some());
+    let place = if named { format!("{}/", segments.remove(1)) } else { String::new() };
     let view = |volume: &Value, detail: bool| view(cloud, &place, volume, detail);
-    let ["v3", rest @ ..] = parts.as_slice() else {
+    let ["v3", rest @ ..] = segments.as_slice() else {
         return Err(refused(404, "The resource could not be found."));
     };
     let find = |state: &State, id: &str| {

@@ -148,7 +148,7 @@ fn perform(cloud: &Cloud, service: Service, request: &Request) -> Answer {
     let scope = match scope {
         Some(scope) => scope,
         // What versions there are is nobody's secret.
-        None if request.parts.len() <= 1 && request.method == "GET" => Default::default(),
+        None if request.segments.len() <= 1 && request.method == "GET" => Default::default(),
         None => return Answer::unauthorized(service, &format!("{}/identity", cloud.base)),
     };
     let answer = match service {

@@ -69,9 +69,9 @@ pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer 
 }
 
 fn route(cloud: &Cloud, state: &mut State, scope: &Scope, request: &Request) -> Outcome {
-    let (method, parts) = request.route();
+    let (method, segments) = request.route();
     let missing = |id: &str| refused(404, &format!("No image found with ID {id}"));
-    match (method, parts.as_slice()) {
+    match (method, segments.as_slice()) {
         ("GET", [] | ["versions"]) => {
             let links = json!([{ "rel": "self", "href": format!("{}/image/v2/", cloud.base) }]);
             let version = |minor: u32| {

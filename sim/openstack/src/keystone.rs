@@ -171,7 +171,7 @@ pub(super) fn answer(cloud: &Cloud, request: &Request) -> Answer {
 }
 
 fn route(cloud: &Cloud, state: &mut State, request: &Request) -> Outcome {
-    let (method, parts) = request.route();
+    let (method, segments) = request.route();
     let root = format!("{}/identity", cloud.base);
     let version = || {
         json!({
@@ -180,7 +180,7 @@ fn route(cloud: &Cloud, state: &mut State, request: &Request) -> Outcome {
             "media-types": [{ "base": "application/json", "type": "application/vnd.openstack.identity-v3+json" }],
         })
     };
-    match (method, parts.as_slice()) {
+    match (method, segments.as_slice()) {
         ("GET", []) => {
             let body = json!({ "versions": { "values": [version()] } });
             return Ok(Answer::json(300, &body).with("location", format!("{root}/v3/")));
@@ -193,7 +193,7 @@ fn route(cloud: &Cloud, state: &mut State, request: &Request) -> Outcome {
     let token = request.header("x-auth-token").unwrap_or_default();
     let scope = state.identity.scope(token).ok_or_else(unauthorized)?;
     let subject = request.header("x-subject-token").unwrap_or_default();
-    match (method, parts.as_slice()) {
+    match (method, segments.as_slice()) {
         ("GET" | "HEAD", ["v3", "auth", "tokens"]) => {
             let found = state.identity.valid(subject).cloned();
             let found = found.ok_or_else(|| refused(404, "Failed to validate token"))?;

@@ -168,8 +168,8 @@ fn not_found() -> Answer {
 }
 
 fn route(cloud: &Cloud, state: &mut Networking, scope: &Scope, request: &Request) -> Outcome {
-    let (method, parts) = request.route();
-    let rest = match parts.as_slice() {
+    let (method, segments) = request.route();
+    let rest = match segments.as_slice() {
         [] => {
             let link = json!([{ "rel": "self", "href": format!("{}/networking/v2.0/", cloud.base) }]);
             let versions = json!({ "versions": [{ "id": "v2.0", "status": "CURRENT", "links": link }] });

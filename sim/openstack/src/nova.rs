@@ -89,8 +89,8 @@ fn version_document(cloud: &Cloud) -> Value {
 }
 
 fn route(call: &Call<'_>, state: &mut State) -> Outcome {
-    let (method, parts) = call.request.route();
-    let rest = match parts.as_slice() {
+    let (method, segments) = call.request.route();
+    let rest = match segments.as_slice() {
         [] => return Ok(Answer::json(200, &json!({ "versions": [version_document(call.cloud)] }))),
         ["v2.1"] => return Ok(Answer::json(200, &json!({ "version": version_document(call.cloud) }))),
         ["v2.1", rest @ ..] => rest,
