@@ -6,7 +6,8 @@
 //! - [`selector`] reads label selectors and matches them,
 //! - [`conditions`] reads and writes conditions,
 //! - [`group_version`] takes an `apiVersion` apart,
-//! - [`merge_patch`] makes and applies JSON merge patches (RFC 7396).
+//! - [`merge_patch`] makes and applies JSON merge patches (RFC 7396),
+//! - [`news`] tells what anybody but people acts on from the rest.
 //!
 //! Everything here is pure and borrows: no I/O, no clock, no copy of a key or a subtree that nobody asked for. It builds for the host
 //! and for `wasm32-wasip2`, and its size counts there.
@@ -18,5 +19,6 @@ pub mod group_version;
 pub mod json;
 pub mod merge_patch;
 pub mod meta;
+pub mod news;
 pub mod owners;
 pub mod selector;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use capwasm_api::contract::Contract;
 use capwasm_api::names::{CORE_API_VERSION, CORE_GROUP, labels};
 use capwasm_object::{json, meta};
+use capwasm_reconcile::interests::{Fields, News};
 use capwasm_reconcile::{CacheError, ClusterId, View};
 use serde_json::Value;
 
@@ -30,7 +31,45 @@ impl Owner {
             Owner::MachinePool => "MachinePool",
         }
     }
+
+    /// What of it a provider's object has to hear of at once. The rest of its status, most of which says what happens to such objects,
+    /// is told a little later.
+    pub fn news(self) -> News {
+        News::In(match self {
+            Owner::Cluster => OF_CLUSTER,
+            Owner::Machine => OF_MACHINE,
+            Owner::MachinePool => OF_POOL,
+        })
+    }
 }
+
+const OF_CLUSTER: Fields = &[
+    "/metadata/deletionTimestamp",
+    "/metadata/annotations",
+    "/metadata/labels",
+    "/spec",
+    "/status/initialization",
+    "/status/failureDomains",
+];
+const OF_MACHINE: Fields = &[
+    "/metadata/deletionTimestamp",
+    "/metadata/annotations",
+    "/metadata/finalizers",
+    "/metadata/labels",
+    "/metadata/ownerReferences",
+    "/spec",
+    "/status/deletion",
+    "/status/initialization",
+    "/status/nodeRef",
+];
+const OF_POOL: Fields = &[
+    "/metadata/deletionTimestamp",
+    "/metadata/annotations",
+    "/metadata/labels",
+    "/spec",
+    "/status/initialization",
+    "/status/nodeRefs",
+];
 
 /// What has to happen elsewhere first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +106,13 @@ impl Belongings {
             match owner {
                 Owner::Cluster => cluster_name = json::text(reference, "/name").map(str::to_owned),
                 Owner::Machine => {
-                    found.machine = read(view, namespace, reference).await?;
+                    found.machine = read(view, namespace, Owner::Machine, reference).await?;
                     let pool = found.machine.as_deref().and_then(|machine| owning(machine, Owner::MachinePool));
                     if let Some(reference) = pool {
-                        found.pool = read(view, namespace, reference).await?;
+                        found.pool = read(view, namespace, Owner::MachinePool, reference).await?;
                     }
                 }
-                Owner::MachinePool => found.pool = read(view, namespace, reference).await?,
+                Owner::MachinePool => found.pool = read(view, namespace, Owner::MachinePool, reference).await?,
             }
         }
         if let Some(owner) = found.machine.as_ref().or(found.pool.as_ref()) {
@@ -81,7 +120,7 @@ impl Belongings {
         }
         if let Some(name) = cluster_name {
             let kind = view.kind_at(CORE_API_VERSION, "Cluster").await?;
-            found.cluster = view.get(&kind, namespace, &name).await?;
+            found.cluster = view.with_news(Owner::Cluster.news()).get(&kind, namespace, &name).await?;
             found.cluster_id = Some(ClusterId::new(namespace, &name));
         }
         Ok(found)
@@ -134,8 +173,9 @@ fn owning(object: &Value, owner: Owner) -> Option<&Value> {
 }
 
 /// The owner itself. A namesake that was made later is another object.
-async fn read(view: &View, namespace: &str, reference: &Value) -> Result<Option<Arc<Value>>, CacheError> {
+async fn read(view: &View, namespace: &str, owner: Owner, reference: &Value) -> Result<Option<Arc<Value>>, CacheError> {
     let kind = view.kind_at(CORE_API_VERSION, meta::kind(reference)).await?;
-    let found = view.get(&kind, namespace, json::text(reference, "/name").unwrap_or_default()).await?;
+    let found =
+        view.with_news(owner.news()).get(&kind, namespace, json::text(reference, "/name").unwrap_or_default()).await?;
     Ok(found.filter(|found| Some(meta::uid(found)) == json::text(reference, "/uid")))
 }

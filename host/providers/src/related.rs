@@ -8,7 +8,7 @@ use capwasm_object::meta;
 use capwasm_reconcile::{CacheError, Selector, View};
 use serde_json::Value;
 
-use crate::belongings::Belongings;
+use crate::belongings::{Belongings, Owner};
 
 /// The objects behind `call.related`, by what they are to the object (`cluster`, `machines`), as JSON text.
 pub struct Related<'a> {
@@ -47,7 +47,8 @@ impl<'a> Related<'a> {
     pub async fn machines(&mut self, cluster: &Value) -> Result<(), CacheError> {
         let of_cluster = Selector::labels([(labels::CLUSTER_NAME, meta::name(cluster))]);
         let machines = self.view.kind_at(CORE_API_VERSION, "Machine").await?;
-        let machines = self.view.list_texts(&machines, Some(self.namespace), &of_cluster).await?;
+        let view = self.view.with_news(Owner::Machine.news());
+        let machines = view.list_texts(&machines, Some(self.namespace), &of_cluster).await?;
         let mut infrastructure = Vec::new();
         for kind in self.kinds.iter().filter(|kind| kind.role == Role::InfrastructureMachine) {
             let kind = self.view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;

@@ -65,6 +65,8 @@ pub struct Applied {
     pub results: Results,
     /// What the caches have to show before the key may run again.
     pub written: Vec<Written>,
+    /// The resourceVersions that the reconciled object got by it.
+    pub own_versions: Vec<u64>,
     /// What the plan was decided on has changed meanwhile: decide again.
     pub conflict: bool,
     /// The own object could not be written, for another reason than a conflict.
@@ -188,6 +190,7 @@ impl Executor {
         patch["metadata"]["uid"] = Value::String(uid.to_owned());
         match writer.merge(&key.kind, &key.namespace, &key.name, subresource, &patch).await {
             Ok(answer) => {
+                applied.own_versions.extend(meta::revision(&answer));
                 let mark = if meta::is_deleting(&answer) && meta::finalizers(&answer).next().is_none() {
                     Some(Mark::Gone(uid.into()))
                 } else {

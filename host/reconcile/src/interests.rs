@@ -4,9 +4,12 @@
 //! looking wakes it once too often and never once too seldom. When its next pass ends, the reads that were not repeated
 //! are dropped. Finding the readers of a change costs the object's labels and owners, not the number of readers or clusters:
 //! a listing hangs on one anchor, its owner or one of its exact labels.
+//!
+//! Not every change is one to hurry for: see [`News`].
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::Hash,
     sync::Arc,
 };
 
@@ -14,6 +17,7 @@ use parking_lot::Mutex;
 
 use crate::{
     kind::{Key, Kind, Source},
+    queue::Urgency,
     selector::{Label, Selector},
 };
 
@@ -31,7 +35,13 @@ impl Token {
 /// Receives the keys that have to run again.
 pub trait Wake: Send + Sync {
     /// `key` has to run again. Must not block.
-    fn wake(&self, key: &Key);
+    fn wake(&self, key: &Key, urgency: Urgency);
+
+    /// The object of `key` itself is at `version` (its resourceVersion) now, or gone. Must not block.
+    fn own_changed(&self, key: &Key, version: u64, urgency: Urgency) {
+        let _ = version;
+        self.wake(key, urgency);
+    }
 }
 
 /// A registered receiver.
@@ -56,6 +66,29 @@ impl Marks<'_> {
 /// JSON pointers to what of an object was read.
 pub type Fields = &'static [&'static str];
 
+/// Which changes a reader has to know of at once. It learns of any other one a little later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum News {
+    /// All but what people alone read: see [`capwasm_object::news`].
+    Any,
+    /// Those of some fields.
+    In(Fields),
+}
+
+/// An object that changed: its versions as far as readers are concerned.
+pub struct Change<'a> {
+    /// Its namespace; empty for cluster-scoped kinds.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its resourceVersion now, 0 where it is no number.
+    pub version: u64,
+    /// What it was; `None` when it appeared.
+    pub old: Option<Marks<'a>>,
+    /// What it is; `None` when it is gone.
+    pub new: Option<Marks<'a>>,
+}
+
 /// One read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Interest {
@@ -69,6 +102,8 @@ pub enum Interest {
         namespace: Arc<str>,
         /// The name.
         name: Arc<str>,
+        /// What of it matters at once.
+        news: News,
     },
     /// Fields of an object, there or not.
     Fields {
@@ -93,6 +128,8 @@ pub enum Interest {
         namespace: Option<Arc<str>>,
         /// The objects meant.
         selector: Selector,
+        /// What of them matters at once.
+        news: News,
     },
     /// A token.
     Token(Token),
@@ -136,13 +173,16 @@ struct Reader {
 struct Readers {
     /// Controllers of the kind itself.
     subscribers: Vec<ControllerId>,
-    objects: HashMap<Arc<str>, HashMap<Arc<str>, HashSet<u32>>>,
+    objects: HashMap<Arc<str>, HashMap<Arc<str>, HashSet<Reads>>>,
     /// By namespace and name.
     fields: HashMap<Id, HashMap<Fields, HashSet<u32>>>,
-    listings: HashMap<Anchor, HashMap<Listing, HashSet<u32>>>,
+    listings: HashMap<Anchor, HashMap<Listing, HashSet<Reads>>>,
 }
 
 type Id = (Arc<str>, Arc<str>);
+
+/// A reader, and what matters to it at once.
+type Reads = (u32, News);
 
 type Listing = (Option<Arc<str>>, Selector);
 
@@ -235,55 +275,54 @@ impl Interests {
         self.state.lock().forget(controller, key);
     }
 
-    /// An object appeared (no old marks), changed, or went (no new marks). `differs` says whether any of these fields did; it is
-    /// asked only when somebody reads fields of this object.
-    pub fn changed(
-        &self,
-        source: &Source,
-        kind: &Kind,
-        (namespace, name): (&str, &str),
-        old: Option<Marks<'_>>,
-        new: Option<Marks<'_>>,
-        differs: impl Fn(Fields) -> bool,
-    ) {
-        let id = (Arc::from(namespace), Arc::from(name));
-        let read: Vec<Fields> = {
-            let state = self.state.lock();
-            let Some(readers) = state.kinds.get(&(source.clone(), kind.clone())) else { return };
-            readers.fields.get(&id).into_iter().flat_map(HashMap::keys).copied().collect()
-        };
-        // Outside of the lock, as it parses. Whoever comes meanwhile sees the new state.
-        let changed: Vec<Fields> = read.into_iter().filter(|fields| differs(fields)).collect();
+    /// An object appeared, changed, or went. `differs` says whether it did in what is news to somebody; it is asked once for each, and
+    /// not of an object that appeared or went.
+    pub fn changed(&self, source: &Source, kind: &Kind, change: &Change<'_>, differs: impl Fn(News) -> bool) {
         let (subscribers, woken) = {
             let state = self.state.lock();
             let Some(readers) = state.kinds.get(&(source.clone(), kind.clone())) else { return };
             let subscribers: Vec<_> =
                 readers.subscribers.iter().filter_map(|id| state.sinks.get(id).cloned()).collect();
-            let mut affected = readers.affected(namespace, name, old, new);
-            let by_fields = readers.fields.get(&id);
-            affected.extend(changed.iter().filter_map(|fields| by_fields?.get(fields)).flatten());
-            (subscribers, state.resolve(&affected))
+            (subscribers, state.resolve(&readers.affected(change)))
+        };
+        // Asked outside of the lock, as it parses. Whoever comes meanwhile sees the new state.
+        let stays = change.old.is_some() && change.new.is_some();
+        let mut known: Vec<(News, bool)> = Vec::new();
+        let mut is_news = |news| {
+            if let Some((_, is)) = known.iter().find(|(one, _)| *one == news) {
+                return *is;
+            }
+            let is = !stays || differs(news);
+            known.push((news, is));
+            is
         };
         if !subscribers.is_empty() {
-            let key = Key::new(kind, namespace, name);
-            tracing::trace!(%key, "changed");
-            subscribers.iter().for_each(|sink| sink.wake(&key));
+            let urgency = if is_news(News::Any) { Urgency::Now } else { Urgency::Later };
+            let key = Key::new(kind, change.namespace, change.name);
+            tracing::trace!(%key, version = change.version, ?urgency, "changed");
+            subscribers.iter().for_each(|sink| sink.own_changed(&key, change.version, urgency));
         }
-        for (sink, key) in &woken {
-            tracing::trace!(%kind, namespace, name, %key, "a change wakes");
-            sink.wake(key);
+        for (sink, key, sight) in &woken {
+            let urgency = match sight {
+                Sight::Whole(news) if is_news(*news) => Urgency::Now,
+                Sight::Whole(_) => Urgency::Later,
+                Sight::Fields(fields) if is_news(News::In(fields)) => Urgency::Now,
+                Sight::Fields(_) => continue,
+            };
+            tracing::trace!(%kind, change.namespace, change.name, ?urgency, %key, "a change wakes");
+            sink.wake(key, urgency);
         }
     }
 
     /// The token's thing changed.
     pub fn fire(&self, token: &Token) {
-        let woken = {
+        let woken: Vec<_> = {
             let state = self.state.lock();
-            state.tokens.get(token).map(|readers| state.resolve(readers)).unwrap_or_default()
+            state.tokens.get(token).into_iter().flatten().filter_map(|id| state.reader_of(*id)).collect()
         };
         for (sink, key) in &woken {
             tracing::trace!(?token, %key, "a token wakes");
-            sink.wake(key);
+            sink.wake(key, Urgency::Now);
         }
     }
 
@@ -316,10 +355,10 @@ impl State {
             return;
         }
         let anchor = match &interest {
-            Interest::Object { source, kind, namespace, name } => {
+            Interest::Object { source, kind, namespace, name, news } => {
                 let readers = self.kinds.entry((source.clone(), kind.clone())).or_default();
                 let names = readers.objects.entry(namespace.clone()).or_default();
-                names.entry(name.clone()).or_default().insert(reading.reader);
+                names.entry(name.clone()).or_default().insert((reading.reader, *news));
                 Anchor::All
             }
             Interest::Fields { source, kind, namespace, name, fields } => {
@@ -328,11 +367,12 @@ impl State {
                 by_fields.entry(*fields).or_default().insert(reading.reader);
                 Anchor::All
             }
-            Interest::Listing { source, kind, namespace, selector } => {
+            Interest::Listing { source, kind, namespace, selector, news } => {
                 let readers = self.kinds.entry((source.clone(), kind.clone())).or_default();
                 let anchor = readers.anchor(namespace.as_ref(), selector);
                 let listings = readers.listings.entry(anchor.clone()).or_default();
-                listings.entry((namespace.clone(), selector.clone())).or_default().insert(reading.reader);
+                let readers = listings.entry((namespace.clone(), selector.clone())).or_default();
+                readers.insert((reading.reader, *news));
                 anchor
             }
             Interest::Token(token) => {
@@ -357,10 +397,10 @@ impl State {
     /// Removes one read from the index, with every map that becomes empty by it.
     fn drop_read(&mut self, id: u32, interest: &Interest, anchor: &Anchor) {
         match interest {
-            Interest::Object { source, kind, namespace, name } => {
+            Interest::Object { source, kind, namespace, name, news } => {
                 let Some(readers) = self.kinds.get_mut(&(source.clone(), kind.clone())) else { return };
                 let Some(names) = readers.objects.get_mut(namespace) else { return };
-                remove_from(names, name, id);
+                remove_from(names, name, &(id, *news));
                 if names.is_empty() {
                     readers.objects.remove(namespace);
                 }
@@ -370,22 +410,22 @@ impl State {
                 let Some(readers) = self.kinds.get_mut(&(source.clone(), kind.clone())) else { return };
                 let object = (namespace.clone(), name.clone());
                 let Some(by_fields) = readers.fields.get_mut(&object) else { return };
-                remove_from(by_fields, fields, id);
+                remove_from(by_fields, fields, &id);
                 if by_fields.is_empty() {
                     readers.fields.remove(&object);
                 }
                 self.drop_kind_if_unread(source, kind);
             }
-            Interest::Listing { source, kind, namespace, selector } => {
+            Interest::Listing { source, kind, namespace, selector, news } => {
                 let Some(readers) = self.kinds.get_mut(&(source.clone(), kind.clone())) else { return };
                 let Some(listings) = readers.listings.get_mut(anchor) else { return };
-                remove_from(listings, &(namespace.clone(), selector.clone()), id);
+                remove_from(listings, &(namespace.clone(), selector.clone()), &(id, *news));
                 if listings.is_empty() {
                     readers.listings.remove(anchor);
                 }
                 self.drop_kind_if_unread(source, kind);
             }
-            Interest::Token(token) => remove_from(&mut self.tokens, token, id),
+            Interest::Token(token) => remove_from(&mut self.tokens, token, &id),
         }
     }
 
@@ -396,13 +436,24 @@ impl State {
         }
     }
 
-    fn resolve(&self, readers: &HashSet<u32>) -> Vec<(Arc<dyn Wake>, Key)> {
-        readers
-            .iter()
-            .filter_map(|id| self.readers.get(*id as usize)?.as_ref())
-            .filter_map(|reader| Some((self.sinks.get(&reader.controller)?.clone(), reader.key.clone())))
-            .collect()
+    fn reader_of(&self, id: u32) -> Option<(Arc<dyn Wake>, Key)> {
+        let reader = self.readers.get(id as usize)?.as_ref()?;
+        Some((self.sinks.get(&reader.controller)?.clone(), reader.key.clone()))
     }
+
+    fn resolve(&self, affected: &HashSet<(u32, Sight)>) -> Vec<(Arc<dyn Wake>, Key, Sight)> {
+        let with_sight = |(id, sight): &(u32, Sight)| self.reader_of(*id).map(|(sink, key)| (sink, key, *sight));
+        affected.iter().filter_map(with_sight).collect()
+    }
+}
+
+/// What a reader sees of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Sight {
+    /// All of it.
+    Whole(News),
+    /// Some fields: it is never told of others.
+    Fields(Fields),
 }
 
 impl Readers {
@@ -422,13 +473,22 @@ impl Readers {
             .unwrap_or_else(|| namespace.map_or(Anchor::All, |namespace| Anchor::Namespace(namespace.clone())))
     }
 
-    fn affected(&self, namespace: &str, name: &str, old: Option<Marks<'_>>, new: Option<Marks<'_>>) -> HashSet<u32> {
+    fn affected(&self, change: &Change<'_>) -> HashSet<(u32, Sight)> {
+        let Change { namespace, name, .. } = *change;
         let mut affected = HashSet::new();
+        let whole = |(id, news): &Reads| (*id, Sight::Whole(*news));
         if let Some(readers) = self.objects.get(namespace).and_then(|names| names.get(name)) {
-            affected.extend(readers);
+            affected.extend(readers.iter().map(whole));
+        }
+        if let Some(by_fields) = self.fields.get(&(Arc::from(namespace), Arc::from(name))) {
+            let of = |(fields, readers): (&Fields, &HashSet<u32>)| {
+                let fields = *fields;
+                readers.iter().map(move |id| (*id, Sight::Fields(fields))).collect::<Vec<_>>()
+            };
+            affected.extend(by_fields.iter().flat_map(of));
         }
         let mut visited = HashSet::new();
-        for marks in [old, new].into_iter().flatten() {
+        for marks in [change.old, change.new].into_iter().flatten() {
             let anchors = [Anchor::All, Anchor::Namespace(namespace.into())]
                 .into_iter()
                 .chain(marks.owners.iter().cloned().map(Anchor::Owner))
@@ -442,7 +502,7 @@ impl Readers {
                         && marks.match_by(selector)
                     {
                         visited.insert((anchor, listing));
-                        affected.extend(readers);
+                        affected.extend(readers.iter().map(whole));
                     }
                 }
             }
@@ -451,9 +511,9 @@ impl Readers {
     }
 }
 
-fn remove_from<K: std::hash::Hash + Eq>(map: &mut HashMap<K, HashSet<u32>>, key: &K, id: u32) {
+fn remove_from<K: Hash + Eq, T: Hash + Eq>(map: &mut HashMap<K, HashSet<T>>, key: &K, one: &T) {
     if let Some(readers) = map.get_mut(key) {
-        readers.remove(&id);
+        readers.remove(one);
         if readers.is_empty() {
             map.remove(key);
         }

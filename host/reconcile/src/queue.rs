@@ -3,12 +3,27 @@
 //! Pure: it is told the time. It says which keys may run ([`Queue::ready`]) and how urgently; in which order they do is not its
 //! business. A key that runs very often is slowed down to a steady rate, so that a reconciler whose writes wake itself cannot
 //! occupy the host.
+//!
+//! A change may be one that nobody hurries for ([`Urgency::Later`]): what a key wrote itself, or what people alone read. Such changes
+//! are looked at together, [`LATER`] after the first of them, unless the key runs earlier anyway.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     hash::Hash,
     time::{Duration, Instant},
 };
+
+/// How long a change waits that nobody hurries for.
+pub const LATER: Duration = Duration::from_secs(1);
+
+/// How soon a change has a key run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// As soon as it may.
+    Now,
+    /// After [`LATER`], together with what else comes till then.
+    Later,
+}
 
 /// Delays and rates.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +102,10 @@ struct Entry {
     state: State,
     /// Changed while it ran.
     changed: bool,
+    /// Changed while it ran, but nobody hurries.
+    changed_later: bool,
+    /// Versions that its object had while it ran, until it is known which of them it wrote itself.
+    versions: Vec<(u64, Urgency)>,
     timer: Option<(Instant, u64)>,
     failures: u32,
     conflicts: u32,
@@ -152,6 +171,33 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
+    /// Something changed for the key, for which nobody hurries.
+    pub fn add_later(&mut self, key: &K, now: Instant) {
+        let entry = self.entry(key, now);
+        match entry.state {
+            State::Idle => self.set_timer(key, now + LATER),
+            State::Ready { .. } => {}
+            State::Running | State::Parked => entry.changed_later = true,
+        }
+    }
+
+    /// The key's own object is at `version` now. While the key runs that may be its own work: see [`Queue::wrote`].
+    pub fn add_version(&mut self, key: &K, version: u64, urgency: Urgency, now: Instant) {
+        let entry = self.entry(key, now);
+        match (entry.state, urgency) {
+            (State::Running | State::Parked, _) => entry.versions.push((version, urgency)),
+            (_, Urgency::Now) => self.add(key, now),
+            (_, Urgency::Later) => self.add_later(key, now),
+        }
+    }
+
+    /// The running key made these versions of its own object. It decided on what it wrote, so that it only has to look at it later.
+    pub fn wrote(&mut self, key: &K, versions: &[u64]) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.changed_later |= entry.versions.iter().any(|(version, _)| versions.contains(version));
+        entry.versions.retain(|(version, _)| !versions.contains(version));
+    }
+
     /// The key should run, but nothing is known to have changed. One that runs now runs once more.
     pub fn add_resync(&mut self, key: &K, now: Instant) {
         let entry = self.entry(key, now);
@@ -182,7 +228,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let entry = self.entries.get_mut(key)?;
         let State::Ready { since, .. } = entry.state else { return None };
         entry.state = State::Running;
-        entry.changed = false;
+        (entry.changed, entry.changed_later) = (false, false);
+        entry.versions.clear();
         entry.attempt += 1;
         entry.runs.take(rates.burst, rates.rate, now);
         if let Some(timer) = entry.timer.take() {
@@ -229,7 +276,10 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let rates = self.rates;
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.state = State::Idle;
-        let changed = std::mem::take(&mut entry.changed);
+        let versions = std::mem::take(&mut entry.versions);
+        let by_another = |urgency| versions.iter().any(|(_, one)| *one == urgency);
+        let changed = std::mem::take(&mut entry.changed) || by_another(Urgency::Now);
+        let later = std::mem::take(&mut entry.changed_later) || by_another(Urgency::Later);
         match outcome {
             Outcome::Done(_) | Outcome::Again => {
                 (entry.failures, entry.conflicts) = (0, 0);
@@ -243,7 +293,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let exponent = entry.failures.max(conflicts.saturating_sub(rates.free_conflicts)).clamp(1, 30) - 1;
         let backoff = rates.backoff.saturating_mul(1 << exponent).min(rates.most_backoff).mul_f64(0.75 + jitter / 2.0);
         match outcome {
-            Outcome::Forget if !changed => {
+            Outcome::Forget if !changed && !later => {
                 self.entries.remove(key);
             }
             Outcome::Forget | Outcome::Again => self.make_ready(key, now, Rank::Change),
@@ -255,6 +305,9 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 let held_back = self.retries.take(rates.retry_burst, rates.retry_rate, now);
                 self.set_timer(key, now + backoff + held_back);
             }
+        }
+        if later && matches!(outcome, Outcome::Done(_) | Outcome::RetryAfter(_)) {
+            self.add_later(key, now);
         }
     }
 
@@ -283,6 +336,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.entries.entry(key.clone()).or_insert_with(|| Entry {
             state: State::Idle,
             changed: false,
+            changed_later: false,
+            versions: Vec::new(),
             timer: None,
             failures: 0,
             conflicts: 0,
@@ -402,6 +457,51 @@ mod tests {
         assert_eq!(pop(&mut queue, now), None);
         assert_eq!(queue.next_timer(), Some(now + LONG));
         assert_eq!(pop(&mut queue, now + LONG).unwrap().key, 1);
+    }
+
+    #[test]
+    fn what_a_key_wrote_itself_is_looked_at_later_and_what_others_wrote_at_once() {
+        let rows: [(&str, &[(u64, Urgency)], &[u64], Option<Duration>); 5] = [
+            ("nothing", &[], &[], None),
+            ("its own", &[(2, Urgency::Now), (3, Urgency::Now)], &[2, 3], Some(LATER)),
+            (
+                "another's between its own",
+                &[(2, Urgency::Now), (3, Urgency::Now), (4, Urgency::Now)],
+                &[2, 4],
+                Some(Duration::ZERO),
+            ),
+            ("another's, for people", &[(2, Urgency::Later)], &[], Some(LATER)),
+            ("its own, of which no word has come yet", &[], &[2], None),
+        ];
+        for (row, versions, own, runs_after) in rows {
+            let (mut queue, now) = queue();
+            queue.add(&1, now);
+            pop(&mut queue, now).unwrap();
+            versions.iter().for_each(|(version, urgency)| queue.add_version(&1, *version, *urgency, now));
+            queue.wrote(&1, own);
+            queue.done(&1, Outcome::Done(LONG), 0.5, now);
+            let after = runs_after.unwrap_or(LONG);
+            let just_before = after.saturating_sub(Duration::from_millis(1));
+            assert!(after.is_zero() || pop(&mut queue, now + just_before).is_none(), "{row}: too early");
+            assert!(pop(&mut queue, now + after).is_some(), "{row}: not in time");
+        }
+    }
+
+    #[test]
+    fn changes_that_nobody_hurries_for_are_one_run() {
+        let (mut queue, now) = queue();
+        queue.add_later(&1, now);
+        queue.add_later(&1, now + LATER / 2);
+        assert_eq!(pop(&mut queue, now + LATER / 2), None);
+        queue.add_version(&1, 7, Urgency::Later, now + LATER / 2);
+        assert_eq!(pop(&mut queue, now + LATER).unwrap().attempt, 1);
+        queue.add_later(&1, now + LATER);
+        queue.done(&1, Outcome::Done(LONG), 0.5, now + LATER);
+        assert_eq!(pop(&mut queue, now + LATER), None);
+        queue.add(&1, now + LATER);
+        assert!(pop(&mut queue, now + LATER).is_some(), "a change that matters does not wait");
+        queue.done(&1, Outcome::Done(LONG), 0.5, now + LATER);
+        assert_eq!(pop(&mut queue, now + LATER * 3), None, "and what came before it has been looked at with it");
     }
 
     #[test]

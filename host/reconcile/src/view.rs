@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     cache::{Cache, CacheError},
-    interests::{Fields, Interest, Interests, Reading, Token},
+    interests::{Fields, Interest, Interests, News, Reading, Token},
     kind::{Kind, split_api_version},
     selector::Selector,
 };
@@ -17,6 +17,7 @@ use crate::{
 pub struct View {
     cache: Cache,
     pass: Option<(Arc<Interests>, Reading)>,
+    news: News,
     /// When to run again because of what cannot be watched.
     look_again: Arc<Mutex<Option<Duration>>>,
 }
@@ -24,18 +25,29 @@ pub struct View {
 impl View {
     /// The reads of a pass that began as `reading`.
     pub fn new(cache: &Cache, interests: &Arc<Interests>, reading: Reading) -> Self {
-        Self { cache: cache.clone(), pass: Some((interests.clone(), reading)), look_again: Arc::default() }
+        Self {
+            cache: cache.clone(),
+            pass: Some((interests.clone(), reading)),
+            news: News::Any,
+            look_again: Arc::default(),
+        }
     }
 
     /// Reads that nobody remembers: for tools and tests.
     pub fn unremembered(cache: &Cache) -> Self {
-        Self { cache: cache.clone(), pass: None, look_again: Arc::default() }
+        Self { cache: cache.clone(), pass: None, news: News::Any, look_again: Arc::default() }
     }
 
     /// The same pass reading from another cluster's cache.
     #[must_use]
     pub fn in_source(&self, cache: &Cache) -> Self {
         Self { cache: cache.clone(), ..self.clone() }
+    }
+
+    /// The same pass, whose key is woken at once by changes in `news` alone, and by others a little later.
+    #[must_use]
+    pub fn with_news(&self, news: News) -> Self {
+        Self { news, ..self.clone() }
     }
 
     /// The cache behind this view.
@@ -161,6 +173,7 @@ impl View {
                 kind: kind.clone(),
                 namespace: if kind.namespaced { namespace.into() } else { "".into() },
                 name: name.into(),
+                news: self.news,
             });
         }
     }
@@ -174,6 +187,7 @@ impl View {
                 kind: kind.clone(),
                 namespace: namespace.map(Arc::from),
                 selector: selector.clone(),
+                news: self.news,
             });
         }
     }
@@ -187,6 +201,7 @@ impl View {
                     kind: crds.clone(),
                     namespace: None,
                     selector: Selector::everything(),
+                    news: News::Any,
                 });
                 self.cache.start(&crds);
             }

@@ -27,6 +27,7 @@ use async_trait::async_trait;
 use capwasm_reconcile::{
     Cache, ClusterId, Interests, Key, Token, Unavailable, View, Workloads,
     interests::{ControllerId, Wake},
+    queue::Urgency,
 };
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -159,7 +160,7 @@ impl Drop for Inner {
 struct Waker(Weak<Inner>);
 
 impl Wake for Waker {
-    fn wake(&self, key: &Key) {
+    fn wake(&self, key: &Key, _: Urgency) {
         if let Some(inner) = self.0.upgrade() {
             let cluster = ClusterId::new(&key.namespace, &key.name);
             if let Some(link) = inner.links.lock().get(&cluster) {

@@ -9,7 +9,7 @@ use capwasm_object::meta;
 use capwasm_reconcile::{
     Cache, CacheError, ClusterId, Interests, Key, Kind, Source,
     cache::{Extent, Scope, secret_kind},
-    interests::{ControllerId, Interest},
+    interests::{ControllerId, Interest, News},
 };
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -191,7 +191,8 @@ impl Surroundings {
         let ClusterId { namespace, name } = &link.cluster;
         let note = |kind: &Kind, name: &str| {
             let (source, namespace) = (Source::Management, namespace.as_str().into());
-            let interest = Interest::Object { source, kind: kind.clone(), namespace, name: name.into() };
+            let interest =
+                Interest::Object { source, kind: kind.clone(), namespace, name: name.into(), news: News::Any };
             self.interests.note(reading, interest);
         };
         let clusters = self.management.kind("cluster.x-k8s.io", "Cluster").await.map_err(unreadable)?;

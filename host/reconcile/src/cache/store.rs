@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
+    hash::{BuildHasher, Hash, Hasher, RandomState},
     sync::{Arc, Weak},
 };
 
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::request::complete;
 use crate::{
-    interests::{Fields, Interests, Marks},
+    interests::{Change, Interests, Marks, News},
     kind::{Kind, Source},
     selector::{Label, Selector},
 };
@@ -33,6 +34,8 @@ pub(super) struct Entry {
     encoded: Box<str>,
     /// The parsed form while somebody holds it.
     parsed: Mutex<Weak<Value>>,
+    /// Of what is news to somebody.
+    digests: Mutex<Vec<(News, u64)>>,
 }
 
 impl Entry {
@@ -56,13 +59,25 @@ impl Entry {
         &self.encoded
     }
 
-    /// Whether any of these fields is another in `old`. What cannot be parsed differs.
-    fn differs(&self, old: &Self, fields: Fields) -> bool {
-        let replaced = old.uid != self.uid;
-        match (old.object(), self.object()) {
-            (Ok(old), Ok(new)) => replaced || fields.iter().any(|pointer| old.pointer(pointer) != new.pointer(pointer)),
-            _ => true,
+    /// Whether they differ in what is news. What cannot be parsed differs.
+    fn differs(&self, old: &Self, news: News, hasher: &RandomState) -> bool {
+        old.uid != self.uid
+            || old.digest(news, hasher).zip(self.digest(news, hasher)).is_none_or(|(old, new)| old != new)
+    }
+
+    fn digest(&self, news: News, hasher: &RandomState) -> Option<u64> {
+        if let Some((_, known)) = self.digests.lock().iter().find(|(of, _)| *of == news) {
+            return Some(*known);
         }
+        let object = self.object().ok()?;
+        let mut state = hasher.build_hasher();
+        match news {
+            News::Any => capwasm_object::news::digest(&object, &mut state),
+            News::In(fields) => fields.iter().for_each(|pointer| object.pointer(pointer).hash(&mut state)),
+        }
+        let digest = state.finish();
+        self.digests.lock().push((news, digest));
+        Some(digest)
     }
 
     fn marks(&self) -> Marks<'_> {
@@ -77,6 +92,7 @@ pub(super) struct Store {
     interests: Arc<Interests>,
     data: RwLock<Data>,
     progress: Mutex<Progress>,
+    hasher: RandomState,
 }
 
 #[derive(Default)]
@@ -105,7 +121,14 @@ pub(super) struct Listing {
 
 impl Store {
     pub(super) fn new(source: Source, kind: Kind, interests: Arc<Interests>) -> Self {
-        Self { source, kind, interests, data: RwLock::default(), progress: Mutex::default() }
+        Self {
+            source,
+            kind,
+            interests,
+            data: RwLock::default(),
+            progress: Mutex::default(),
+            hasher: RandomState::new(),
+        }
     }
 
     pub(super) fn kind(&self) -> &Kind {
@@ -189,13 +212,13 @@ impl Store {
 
     /// An object was deleted; `object` is its last state, with the version of the deletion.
     pub(super) fn delete(&self, object: &Value) {
-        let entry = self.encode(object.clone());
+        let entry = self.encode(&mut object.clone());
         // A late event about an earlier object of the same name must not take the new one away.
         let removed = self
             .get(&entry.id.0, &entry.id.1)
             .filter(|held| held.uid == entry.uid || entry.version == 0 || held.version <= entry.version);
         if removed.is_some() {
-            self.remove(&entry.id);
+            self.remove(&entry.id, entry.version);
         }
         self.advance(entry.version);
     }
@@ -211,14 +234,17 @@ impl Store {
     pub(super) fn finish(&self, listing: Listing, at_least: u64) {
         for id in self.names() {
             if !listing.seen.contains(&id) {
-                self.remove(&id);
+                self.remove(&id, 0);
             }
         }
         self.advance(listing.highest.max(at_least));
     }
 
-    fn put(&self, object: Value) -> (Id, u64) {
-        let entry = Arc::new(self.encode(object));
+    fn put(&self, mut object: Value) -> (Id, u64) {
+        let entry = Arc::new(self.encode(&mut object));
+        // Parsed already, for as long as it is looked at here.
+        let object = Arc::new(object);
+        *entry.parsed.lock() = Arc::downgrade(&object);
         let (id, version) = (entry.id.clone(), entry.version);
         let old = {
             let mut data = self.data.write();
@@ -232,14 +258,10 @@ impl Store {
             data.insert(entry.clone());
             held
         };
-        self.interests.changed(
-            &self.source,
-            &self.kind,
-            (&id.0, &id.1),
-            old.as_deref().map(Entry::marks),
-            Some(entry.marks()),
-            |fields| old.as_deref().is_none_or(|old| entry.differs(old, fields)),
-        );
+        let (before, now) = (old.as_deref().map(Entry::marks), Some(entry.marks()));
+        self.tell(&id, version, before, now, |news| {
+            old.as_deref().is_none_or(|old| entry.differs(old, news, &self.hasher))
+        });
         if let Some(old) = old
             && old.uid != entry.uid
         {
@@ -248,12 +270,24 @@ impl Store {
         (id, version)
     }
 
-    fn remove(&self, id: &Id) {
+    fn remove(&self, id: &Id, version: u64) {
         let removed = self.data.write().remove(id);
         if let Some(entry) = removed {
-            self.interests.changed(&self.source, &self.kind, (&id.0, &id.1), Some(entry.marks()), None, |_| true);
+            self.tell(id, version, Some(entry.marks()), None, |_| true);
             self.removed(&entry.uid);
         }
+    }
+
+    fn tell(
+        &self,
+        id: &Id,
+        version: u64,
+        old: Option<Marks<'_>>,
+        new: Option<Marks<'_>>,
+        differs: impl Fn(News) -> bool,
+    ) {
+        let change = Change { namespace: &id.0, name: &id.1, version, old, new };
+        self.interests.changed(&self.source, &self.kind, &change, differs);
     }
 
     fn removed(&self, uid: &Arc<str>) {
@@ -276,8 +310,8 @@ impl Store {
         }
     }
 
-    fn encode(&self, mut object: Value) -> Entry {
-        complete(&self.kind, &mut object);
+    fn encode(&self, object: &mut Value) -> Entry {
+        complete(&self.kind, object);
         let metadata = &object["metadata"];
         let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
         let data = self.data.read();
@@ -311,6 +345,7 @@ impl Store {
             owners,
             encoded: object.to_string().into_boxed_str(),
             parsed: Mutex::default(),
+            digests: Mutex::default(),
         }
     }
 }

@@ -8,8 +8,9 @@ use super::*;
 struct Sink(Mutex<Vec<String>>);
 
 impl Wake for Sink {
-    fn wake(&self, key: &Key) {
-        self.0.lock().push(key.name.clone());
+    fn wake(&self, key: &Key, urgency: Urgency) {
+        let later = if urgency == Urgency::Later { " later" } else { "" };
+        self.0.lock().push(format!("{}{later}", key.name));
     }
 }
 
@@ -52,25 +53,33 @@ impl World {
             kind: self.machine.clone(),
             namespace: "ns".into(),
             name: name.into(),
+            news: News::Any,
         }
     }
 
     fn listing(&self, namespace: Option<&str>, selector: &str) -> Interest {
         let selector = Selector::parse(selector).unwrap();
         let (source, namespace) = (Source::Management, namespace.map(Arc::from));
-        Interest::Listing { source, kind: self.machine.clone(), namespace, selector }
+        Interest::Listing { source, kind: self.machine.clone(), namespace, selector, news: News::Any }
     }
 
     fn change(&self, name: &str, old: Option<&[Label]>, new: Option<&[Label]>) -> Vec<String> {
+        self.change_in(name, old, new, |news| match news {
+            News::Any => true,
+            News::In(fields) => fields.contains(&"/spec"),
+        })
+    }
+
+    fn change_in(
+        &self,
+        name: &str,
+        old: Option<&[Label]>,
+        new: Option<&[Label]>,
+        differs: impl Fn(News) -> bool,
+    ) -> Vec<String> {
         let marks = |labels| Marks { labels, owners: &[] };
-        self.interests.changed(
-            &Source::Management,
-            &self.machine,
-            ("ns", name),
-            old.map(marks),
-            new.map(marks),
-            |fields| fields.contains(&"/spec"),
-        );
+        let change = Change { namespace: "ns", name, version: 7, old: old.map(marks), new: new.map(marks) };
+        self.interests.changed(&Source::Management, &self.machine, &change, differs);
         self.sink.take()
     }
 }
@@ -145,16 +154,37 @@ fn who_read_fields_is_woken_by_these_alone() {
 }
 
 #[test]
+fn what_is_news_to_nobody_wakes_later() {
+    let world = World::new();
+    let Interest::Object { source, kind, namespace, name, .. } = world.object("m") else { unreachable!() };
+    world.pass("any", [world.object("m"), world.listing(Some("ns"), "")]);
+    world.pass("spec", [Interest::Object { source, kind, namespace, name, news: News::In(&["/spec"]) }]);
+    world.interests.subscribe(world.controller, &Source::Management, &world.machine);
+    let here: Option<&[Label]> = Some(&[]);
+    let rows: [(&str, Option<&[Label]>, &dyn Fn(News) -> bool, &[&str]); 4] = [
+        ("all of it", here, &|_| true, &["any", "any", "m", "spec"]),
+        ("the status", here, &|news| news == News::Any, &["any", "any", "m", "spec later"]),
+        ("a message", here, &|_| false, &["any later", "any later", "m later", "spec later"]),
+        ("it is gone", None, &|_| false, &["any", "any", "m", "spec"]),
+    ];
+    for (row, new, differs, woken) in rows {
+        assert_eq!(world.change_in("m", here, new, differs), woken, "{row}");
+    }
+}
+
+#[test]
 fn owners_tokens_and_subscribers_are_woken_too() {
     let world = World::new();
     let selector = Selector::owned_by("u1");
     let (source, kind) = (Source::Management, world.machine.clone());
     let token = Token::new("connection:ns/c");
-    let owned = Interest::Listing { source: source.clone(), kind: kind.clone(), namespace: None, selector };
+    let news = News::Any;
+    let owned = Interest::Listing { source: source.clone(), kind: kind.clone(), namespace: None, selector, news };
     world.pass("owner", [owned, Interest::Token(token.clone())]);
     let owners = [Arc::from("u1")];
     let marks = Marks { labels: &[], owners: &owners };
-    world.interests.changed(&source, &kind, ("ns", "m"), Some(marks), None, |_| true);
+    let gone = Change { namespace: "ns", name: "m", version: 7, old: Some(marks), new: None };
+    world.interests.changed(&source, &kind, &gone, |_| false);
     assert_eq!(world.sink.take(), ["owner"]);
     assert!(world.interests.has_readers(&token));
     world.interests.fire(&token);

@@ -164,7 +164,7 @@ impl Controller {
         if AssertUnwindSafe(self.run(run, slot, &mut group)).catch_unwind().await.is_err() {
             tracing::error!(controller = self.name, %key, "run panicked outside the reconciler");
             group.iter().for_each(|group: &String| self.leave(&self.claim(&key), group));
-            self.scheduler.done(&key, Outcome::Backoff);
+            self.scheduler.done(&key, Outcome::Backoff, &[]);
         }
     }
 
@@ -197,9 +197,9 @@ impl Controller {
         let span = tracing::info_span!("pass", controller = self.name, %key, trace_id = &*trace_id);
         let ended = self.pass(&run, &reconciler, object, now, &trace_id).instrument(span).await;
         drop(slot);
-        let outcome = self.conclude(key, ended, started).await;
+        let (outcome, wrote) = self.conclude(key, ended, started).await;
         entered.take().iter().for_each(|group| self.leave(&claim, group));
-        self.scheduler.done(key, outcome);
+        self.scheduler.done(key, outcome, &wrote);
     }
 
     /// No object to run on.
@@ -208,10 +208,10 @@ impl Controller {
             self.shared.interests.forget(self.id, key);
             self.results.lock().remove(key);
             self.status_delayed_since.lock().remove(key);
-            return self.scheduler.done(key, Outcome::Forget);
+            return self.scheduler.done(key, Outcome::Forget, &[]);
         };
         tracing::debug!(controller = self.name, %key, %error, "object cannot be read");
-        self.scheduler.done(key, Outcome::Backoff);
+        self.scheduler.done(key, Outcome::Backoff, &[]);
     }
 
     /// Reads, decides, writes.
@@ -276,10 +276,10 @@ impl Controller {
         applied
     }
 
-    /// Waits for the caches, and says when the key runs next.
-    async fn conclude(&self, key: &Key, ended: Ended, started: Instant) -> Outcome {
+    /// Waits for the caches, and says when the key runs next, and which versions of its object the pass made.
+    async fn conclude(&self, key: &Key, ended: Ended, started: Instant) -> (Outcome, Vec<u64>) {
         let seconds = started.elapsed().as_secs_f64();
-        let outcome = match ended {
+        let (outcome, wrote) = match ended {
             Ended::Plan(ended) => {
                 let (plan, applied) = *ended;
                 let outcome = self.outcome(&plan, &applied);
@@ -287,12 +287,12 @@ impl Controller {
                     self.results.lock().insert(key.clone(), applied.results);
                 }
                 self.caught_up(applied.written).await;
-                outcome
+                (outcome, applied.own_versions)
             }
-            Ended::Failed(_) | Ended::Panicked => Outcome::Backoff,
+            Ended::Failed(_) | Ended::Panicked => (Outcome::Backoff, Vec::new()),
         };
         self.measure(outcome, seconds, started);
-        outcome
+        (outcome, wrote)
     }
 
     fn outcome(&self, plan: &Plan, applied: &Applied) -> Outcome {

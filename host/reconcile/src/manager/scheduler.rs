@@ -15,7 +15,7 @@ use crate::{
     kind::Key,
     manager::worker_slots::WorkerSlot,
     metrics::{Metrics, QueueLabels},
-    queue::{Outcome, Queue, Rank, Rates, Run},
+    queue::{Outcome, Queue, Rank, Rates, Run, Urgency},
 };
 
 pub(super) struct Scheduler {
@@ -112,11 +112,15 @@ impl Scheduler {
         self.waiting_for.lock().drain().collect()
     }
 
-    pub(super) fn done(&self, key: &Key, outcome: Outcome) {
+    /// `wrote` are the versions that the run made of the key's own object.
+    pub(super) fn done(&self, key: &Key, outcome: Outcome, wrote: &[u64]) {
         if matches!(outcome, Outcome::Backoff | Outcome::Conflict | Outcome::RetryAfter(_)) {
             self.retries.inc();
         }
-        self.with(|queue, now| queue.done(key, outcome, rand::random(), now));
+        self.with(|queue, now| {
+            queue.wrote(key, wrote);
+            queue.done(key, outcome, rand::random(), now);
+        });
     }
 
     fn with(&self, change: impl FnOnce(&mut Queue<Key>, Instant)) {
@@ -130,9 +134,17 @@ impl Scheduler {
 }
 
 impl Wake for Scheduler {
-    fn wake(&self, key: &Key) {
+    fn wake(&self, key: &Key, urgency: Urgency) {
         self.adds.inc();
-        self.with(|queue, now| queue.add(key, now));
+        self.with(|queue, now| match urgency {
+            Urgency::Now => queue.add(key, now),
+            Urgency::Later => queue.add_later(key, now),
+        });
+    }
+
+    fn own_changed(&self, key: &Key, version: u64, urgency: Urgency) {
+        self.adds.inc();
+        self.with(|queue, now| queue.add_version(key, version, urgency, now));
     }
 }
 

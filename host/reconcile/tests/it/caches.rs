@@ -12,6 +12,7 @@ use capwasm_reconcile::{
     Cache, CacheError, ClusterId, Key, Kind, Selector, Source, View,
     cache::{Extent, Mark, Scope, Written, secret_kind},
     interests::Wake,
+    queue::Urgency,
 };
 use serde_json::json;
 
@@ -175,7 +176,7 @@ async fn a_kind_that_is_followed_is_watched_whole_and_wakes_whoever_read_it() {
 struct Count(Arc<AtomicUsize>);
 
 impl Wake for Count {
-    fn wake(&self, _: &Key) {
+    fn wake(&self, _: &Key, _: Urgency) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -16,6 +16,7 @@ use capwasm_reconcile::{
     Cache, ClusterId, Interests, Key, Kind, Selector, Source, View,
     cache::node_kind,
     interests::{ControllerId, Wake},
+    queue::Urgency,
 };
 use capwasm_remote::{
     NotConnected, Probing, Remote, Workload,
@@ -93,7 +94,7 @@ pub struct World {
 struct Count(Arc<AtomicUsize>);
 
 impl Wake for Count {
-    fn wake(&self, _: &Key) {
+    fn wake(&self, _: &Key, _: Urgency) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
