@@ -18,15 +18,12 @@ pub struct NodeSigner {
 }
 
 impl NodeSigner {
-    /// A signer with this CA.
-    ///
-    /// # Errors
-    /// When certificate or key cannot be read.
+    /// A signer with this CA, from PEM texts.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, PkiError> {
         Ok(Self { issuer: Issuer::from_ca_cert_pem(certificate, KeyPair::from_pem(key)?)?, ca: certificate.to_owned() })
     }
 
-    /// The CA's certificate.
+    /// The CA's certificate as PEM.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
         &self.ca

@@ -34,7 +34,7 @@ impl ItemKey {
     }
 }
 
-/// Finds the item of an old list that a new item continues.
+/// Finds the old item with the same key as a new item, for ratcheting and transition rules.
 pub(super) struct Continuation<'a> {
     by_key: HashMap<ItemKey, &'a Value>,
     keys: &'a [Box<str>],
