@@ -97,6 +97,9 @@ impl Server {
     }
 
     /// As [`Server::serve`], with `filter` in front of this listener only.
+    ///
+    /// # Errors
+    /// When the listener fails for good.
     pub async fn serve_filtered(
         &self,
         listener: TcpListener,

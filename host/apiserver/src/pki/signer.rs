@@ -19,6 +19,9 @@ pub struct NodeSigner {
 
 impl NodeSigner {
     /// A signer with this CA, from PEM texts.
+    ///
+    /// # Errors
+    /// When certificate or key cannot be read.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, PkiError> {
         Ok(Self { issuer: Issuer::from_ca_cert_pem(certificate, KeyPair::from_pem(key)?)?, ca: certificate.to_owned() })
     }
