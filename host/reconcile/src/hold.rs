@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use crate::plan::{Plan, Verdict};
 
-/// How long a status may wait, counted from the first pass that did not write it, or from the last write of the rest of its
-/// object: whoever writes that gets on, and what comes next can be told with it.
+/// How long a status may wait, from the first pass that did not write it, or from the last write to the rest of its
+/// object.
 pub const LONGEST: Duration = Duration::from_secs(1);
 
-/// Since when a status waits that was not written now, `wrote` being whether the rest of its object was.
+/// Start of the wait for a status that was not written in this pass; `wrote` is whether the rest of the object was.
 pub(crate) fn since(before: Option<Instant>, wrote: bool, now: Instant) -> Instant {
     before.filter(|_| !wrote).unwrap_or(now)
 }
 
-/// How long the plan's status may still wait; `None` when it is to be written now. `since` is what
-/// [`since`] said of the last pass. Never while an object is deleted, nor after a failure: people wait for these.
+/// How long the plan's status may still wait; `None`: write it now. `since` is the result of [`since`] for the last
+/// pass. A status does not wait while the object is deleted, nor after a failure.
 pub(crate) fn remaining(plan: &Plan, deleting: bool, since: Option<Instant>, now: Instant) -> Option<Duration> {
     if !plan.status_may_wait || deleting || matches!(plan.verdict, Verdict::Failed { .. }) {
         return None;

@@ -12,17 +12,17 @@ use std::{
 
 use crate::queue::Rank;
 
-/// Whose a pass is, where slots are divided; `None` may have all of them.
+/// Group of passes among which slots are divided; `None` is unlimited.
 pub(crate) type Share = Option<Arc<str>>;
 
-/// Someone who has a slot from now on.
+/// Holder of a new slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Granted<W> {
     pub(crate) who: W,
     pub(crate) share: Share,
 }
 
-/// The slots that are taken, and who waits. Nobody waits who may have a slot.
+/// Taken slots, and waiters. Nobody waits while a slot is available to them.
 pub(crate) struct Lines<W> {
     count: usize,
     taken: usize,
@@ -31,10 +31,10 @@ pub(crate) struct Lines<W> {
     resyncs: Line<W>,
 }
 
-/// Waiters of one urgency: one after the other within a share, and shares in turn.
+/// Waiters of one urgency: in order within a share, shares in turn.
 struct Line<W> {
     waiting: HashMap<Share, VecDeque<W>>,
-    /// Shares that wait, the next one first.
+    /// Shares with waiters, next one first.
     turns: VecDeque<Share>,
 }
 
@@ -48,7 +48,7 @@ impl<W> Lines<W> {
         self.count
     }
 
-    /// `who` waits, and perhaps no longer than this.
+    /// Queues `who`. Returns whoever gets a slot by that.
     pub(crate) fn ask(&mut self, share: Share, who: W, rank: Rank) -> Option<Granted<W>> {
         match rank {
             Rank::First => self.changes.push(share, |waiting| waiting.push_front(who)),
@@ -58,7 +58,7 @@ impl<W> Lines<W> {
         self.next()
     }
 
-    /// A slot of the share is free again. Answers who has it now.
+    /// Frees a slot of the share. Returns who gets it.
     pub(crate) fn leave(&mut self, share: &Share) -> Option<Granted<W>> {
         if let Some(taken) = self.by_share.get_mut(share) {
             *taken -= 1;
@@ -102,7 +102,7 @@ impl<W> Line<W> {
         push(waiting);
     }
 
-    /// The first of the share whose turn it is, among those that may.
+    /// The first waiter of the next share that is allowed.
     fn take(&mut self, may: impl Fn(&Share) -> bool) -> Option<(Share, W)> {
         // Short: only shares that have their quarter are passed over, and these are four while slots are free.
         let turn = self.turns.iter().position(may)?;

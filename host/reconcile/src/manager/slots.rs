@@ -1,4 +1,4 @@
-//! Slots that controllers share, and the passes that have one.
+//! Concurrency limit that controllers can share.
 
 use std::sync::Arc;
 
@@ -10,41 +10,41 @@ use crate::{
     slots::{Granted, Lines, Share},
 };
 
-/// Places for passes: of one controller, or of several together. Cheap to clone.
+/// Slots for passes of one or several controllers. Cheap to clone.
 #[derive(Clone)]
 pub struct Slots(Arc<Mutex<Lines<Claim>>>);
 
 impl Slots {
-    /// So many, at least one.
+    /// `count` slots, at least one.
     pub fn new(count: usize) -> Self {
         Self(Arc::new(Mutex::new(Lines::new(count))))
     }
 
-    /// How many there are.
+    /// Number of slots.
     pub fn count(&self) -> usize {
         self.0.lock().count()
     }
 
-    /// So many from now on. A pass that has one keeps it: where there are fewer than before, none starts until so many ended.
+    /// Changes the number of slots. Running passes keep theirs: with fewer slots none starts until enough have ended.
     pub fn resize(&self, count: usize) {
         let mut lines = self.0.lock();
         let granted = lines.resize(count);
         self.tell(granted);
     }
 
-    /// Gives `claim` a slot as soon as it may have one.
+    /// Queues `claim` for a slot.
     pub(super) fn ask(&self, share: Share, claim: Claim, rank: Rank) {
         let mut lines = self.0.lock();
         let granted = lines.ask(share, claim, rank);
         self.tell(granted);
     }
 
-    /// These wait no more.
+    /// Removes waiters.
     pub(super) fn forget(&self, whom: impl Fn(&Claim) -> bool) {
         self.0.lock().forget(whom);
     }
 
-    /// Called with the lock held: nobody of those is told of a slot after [`Slots::forget`].
+    /// Must be called with the lock held, so that nobody gets a slot after [`Slots::forget`].
     fn tell(&self, granted: impl IntoIterator<Item = Granted<Claim>>) {
         for Granted { who, share } in granted {
             who.scheduler.grant(who.key, Slot { slots: self.clone(), share });
@@ -52,7 +52,7 @@ impl Slots {
     }
 }
 
-/// A slot that a key has, until it is dropped.
+/// Slot of a key, freed when dropped.
 pub(super) struct Slot {
     slots: Slots,
     share: Share,

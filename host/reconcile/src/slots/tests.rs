@@ -8,7 +8,7 @@ fn of(share: &str) -> Share {
     Some(share.into())
 }
 
-/// Who has a slot after these asked, `a1` being the first of share `a`; in small letters for changes, in capitals for resyncs.
+/// Who gets a slot; `a1` is the first of share `a`. Small letters are changes, capitals resyncs.
 fn admitted(count: usize, asking: &str) -> (Lines<String>, String) {
     let mut lines = Lines::new(count);
     let granted: Vec<String> = asking.split_whitespace().filter_map(|who| who_has_it(ask(&mut lines, who))).collect();
