@@ -62,7 +62,7 @@ fn observed(object: Value, bootstrap: Value, infrastructure: Value, nodes: Nodes
     }
 }
 
-/// A pool that is there: two machines, one Node ready.
+/// A provisioned pool: two machines, one ready Node.
 fn running(object: Value) -> Observed {
     observed(
         object,
