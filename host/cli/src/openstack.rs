@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As grants, beside what the provider wants by itself.
+    /// As grants, by the provider's name.
     pub fn grants(&self) -> (String, Grants) {
         let grants = Grants {
             origins: self.origins.clone(),

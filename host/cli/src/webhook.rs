@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// For the host, if there shall be one.
+    /// `None` without `--webhook`.
     pub fn server(&self) -> Option<webhook::Options> {
         // The parser asks for all of it or nothing.
         let address = match (&self.webhook_service, &self.webhook_url) {
