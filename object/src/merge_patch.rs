@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-/// The patch that makes `to` of `from`; `None` when nothing differs.
+/// The patch from `from` to `to`; `None` when they are equal.
 pub fn diff(from: &Value, to: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (from, to) else {
         return (from != to).then(|| without_nulls(to));
@@ -55,7 +55,7 @@ pub fn apply_fields<'a>(held: &mut Map<String, Value>, changes: impl IntoIterato
     }
 }
 
-/// Whether `target` is already what the patch would make of it.
+/// Whether the patch changes nothing in `target`.
 pub fn is_in(target: &Value, patch: &Value) -> bool {
     let (Value::Object(held), Value::Object(changes)) = (target, patch) else {
         return target == patch;
