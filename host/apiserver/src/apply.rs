@@ -97,7 +97,7 @@ fn conflicts_text(conflicts: &[Conflict]) -> String {
     format!("Apply failed with {} conflicts: {}", conflicts.len(), writers.collect::<Vec<_>>().join("\n"))
 }
 
-/// Who writes, and when.
+/// Attributes of a write that its entry in `managedFields` records.
 #[derive(Clone, Copy, Debug)]
 pub struct Writer<'a> {
     /// Field manager, such as `kubectl`.

@@ -44,7 +44,7 @@ impl std::ops::Deref for SchemaRef {
     }
 }
 
-/// What kind of resource it is, where that changes how requests are handled.
+/// Origin of a resource, which decides how requests are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A built-in kind whose objects are stored.

@@ -52,7 +52,7 @@ pub struct GroupKind {
 }
 
 impl GroupKind {
-    /// Copies both names.
+    /// `group` is empty for the core group.
     #[must_use]
     pub fn new(group: &str, kind: &str) -> Self {
         Self { group: group.to_owned(), kind: kind.to_owned() }
@@ -85,10 +85,10 @@ pub enum NotAdmitted {
     /// The request is forbidden, whatever the object contains: 403.
     #[error("{0}")]
     Forbidden(String),
-    /// Whoever decides cannot be reached: 503, to be retried.
+    /// The admitter is unavailable: 503, to be retried.
     #[error("{0}")]
     Unavailable(String),
-    /// Whoever decides failed: 500.
+    /// The admitter failed: 500.
     #[error("{0}")]
     Failed(String),
 }

@@ -29,9 +29,9 @@ pub enum ServerError {
     /// Objects that the server needs in its keyspace could not be read or written.
     #[error("unable to prepare keyspace {keyspace}: {message}")]
     Prepare {
-        /// The keyspace.
+        /// Name of the keyspace.
         keyspace: String,
-        /// The API error.
+        /// Message of the API error.
         message: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Where the calls of providers are recorded.
+//! Options of recordings.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The webhook, as arguments.
+//! Options of the webhook.
 
 use std::net::SocketAddr;
 

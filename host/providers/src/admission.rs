@@ -32,7 +32,7 @@ pub enum NotAdmitted {
     /// The request is forbidden, whatever the object contains: 403.
     #[error("{0}")]
     Forbidden(String),
-    /// The provider that has to be asked is not loaded.
+    /// The provider that admits the kind is not loaded.
     #[error("{0}")]
     NotLoaded(String),
     /// The provider trapped, passed a limit or broke the contract.

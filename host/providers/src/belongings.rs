@@ -32,16 +32,20 @@ impl Owner {
 /// A closed gate, as the object's condition says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
+    /// CamelCase reason of the condition.
     pub reason: &'static str,
+    /// Message of the condition.
     pub message: &'static str,
 }
 
 /// Owners and Cluster of an object, as far as they exist.
 #[derive(Clone, Debug, Default)]
 pub struct Belongings {
+    /// The Machine that owns the object.
     pub machine: Option<Arc<Value>>,
     /// The MachinePool that owns the object or its Machine.
     pub pool: Option<Arc<Value>>,
+    /// The Cluster of the object.
     pub cluster: Option<Arc<Value>>,
     /// The Cluster's namespace and name, even if the Cluster does not exist.
     pub cluster_id: Option<ClusterId>,
@@ -93,10 +97,12 @@ impl Belongings {
         self.machine.is_none() && self.pool.is_some()
     }
 
+    /// Waits for the Cluster to exist.
     pub fn has_cluster(&self) -> Result<(), Waiting> {
         there(self.cluster.is_some(), "WaitingForCluster", "the Cluster that it belongs to is not there")
     }
 
+    /// Waits for `status.initialization.infrastructureProvisioned` of the Cluster.
     pub fn has_infrastructure(&self) -> Result<(), Waiting> {
         let flag = |cluster| json::flag(cluster, "/status/initialization/infrastructureProvisioned") == Some(true);
         there(

@@ -88,8 +88,11 @@ pub fn rules(role: Role) -> Option<&'static dyn Rules> {
 
 /// A reconciled kind of a generation.
 pub struct ServedKind {
+    /// Description by the provider.
     pub descriptor: KindDescriptor,
+    /// Rules of its role.
     pub rules: &'static dyn Rules,
+    /// Paths of its fields.
     pub layout: Layout,
 }
 

@@ -16,6 +16,7 @@ use crate::role::ServedKind;
 /// The object to write to.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
+    /// Kind of the object.
     pub kind: &'a ServedKind,
     /// The object that the guest saw.
     pub object: &'a Value,
@@ -43,6 +44,7 @@ pub enum Ending<'a> {
     },
 }
 
+/// The writes that follow from the result of a pass.
 pub fn plan(subject: &Subject<'_>, ending: Ending<'_>) -> Plan {
     let mut draft = Draft::new(subject.object, &subject.kind.layout, subject.now);
     match ending {

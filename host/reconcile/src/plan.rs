@@ -33,7 +33,7 @@ pub struct Plan {
     pub wake_after: Option<Duration>,
     /// Run again as soon as the caches show what this plan wrote.
     pub wake_when_applied: bool,
-    /// How the pass ended.
+    /// Result of the pass.
     pub verdict: Verdict,
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn of_secret(secret: &Value) -> Option<Vec<u8>> {
 /// Client configuration of a kubeconfig.
 ///
 /// # Errors
-/// When it cannot be understood, or asks for more than a connection.
+/// When it is invalid, or refers to anything outside of itself.
 pub async fn read(kubeconfig: &[u8]) -> Result<Config, KubeconfigError> {
     let text = std::str::from_utf8(kubeconfig).map_err(|_| KubeconfigError::NotText)?;
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| KubeconfigError::Unparsed)?;

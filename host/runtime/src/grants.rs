@@ -54,7 +54,7 @@ pub enum GrantError {
     Origin {
         /// Text of the origin.
         origin: String,
-        /// What is wrong with it.
+        /// The problem with the origin.
         problem: &'static str,
     },
     /// An endpoint is inconsistent.
@@ -62,7 +62,7 @@ pub enum GrantError {
     Endpoint {
         /// Name of the endpoint.
         name: String,
-        /// What is wrong with it.
+        /// The problem with the endpoint.
         problem: String,
     },
 }

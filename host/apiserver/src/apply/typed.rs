@@ -57,7 +57,7 @@ fn is_granular_list(schema: Option<&Schema>, value: &Value) -> bool {
     value.is_array() && schema.is_some_and(|schema| schema.list != ListType::Atomic)
 }
 
-/// What tells an item of a granular list from the others.
+/// Path element of an item of a granular list.
 fn identify(schema: Option<&Schema>, item: &Value) -> Result<Element, Malformed> {
     let Some(ListType::Map(keys)) = schema.map(|schema| &schema.list) else {
         return Ok(Element::Value(sorted(item)));

@@ -51,7 +51,7 @@ pub(crate) enum FieldList {
 pub(crate) enum Shape {
     /// Once; the zero value means absence.
     One,
-    /// Once; presence is told apart from the zero value.
+    /// Once; absence differs from the zero value.
     Pointer,
     /// A JSON array.
     Many,

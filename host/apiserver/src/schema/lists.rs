@@ -1,4 +1,4 @@
-//! What tells the items of a list apart: `x-kubernetes-list-type` set and map.
+//! Identity of list items: `x-kubernetes-list-type` set and map.
 
 use std::collections::{HashMap, HashSet};
 
