@@ -76,7 +76,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Sets whether the object is provisioned; true is final.
+    /// Sets the flags of a provisioned object, and the summary of any.
     pub fn provisioned(&mut self, provisioned: bool) {
         if provisioned {
             for field in &self.layout.provisioned {

@@ -88,7 +88,7 @@ enum Step {
     Update(&'static str, Value),
 }
 
-/// Runs writes one after the other, at the seconds 1, 2, 3 and so on.
+/// Runs writes one after the other, at the seconds 0, 1, 2 and so on.
 fn run(name: &str, steps: Vec<Step>) -> Value {
     let schema = schema();
     let mut live: Option<Value> = None;
