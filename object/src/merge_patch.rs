@@ -1,7 +1,7 @@
-//! JSON merge patches (RFC 7396): what makes one object of another, and what comes of it.
+//! JSON merge patches (RFC 7396): the difference of two objects, and its application.
 //!
-//! A merge patch says null for what goes, so null and absence are the same here: neither is told from the other in a difference, and
-//! what a patch adds carries no nulls, except within lists, which are replaced as a whole.
+//! A merge patch removes a field with null, so null and absence are the same here: neither is told from the other in a
+//! difference, and what a patch adds carries no nulls, except within lists, which are replaced as a whole.
 
 use serde_json::{Map, Value};
 

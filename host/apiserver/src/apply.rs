@@ -166,8 +166,8 @@ pub fn apply(
     Ok((result, Owners { list: managed::list(entries), changed }))
 }
 
-/// Who owns what after a write that is no apply, of objects without `managedFields`: those of the live object are `owners`, and
-/// those that the client sent, if it did, are `stated`. Ownership of objects that nobody tracked is not started by an update.
+/// `managedFields` after a write that is no apply. The objects come without them: `owners` are those of the live object, `stated`
+/// those that the client sent, or null. An update does not start to track an object without `managedFields`.
 pub fn update(
     live: Option<&Value>,
     owners: Value,

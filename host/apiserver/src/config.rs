@@ -93,14 +93,13 @@ pub enum NotAdmitted {
     Failed(String),
 }
 
-/// Stands in for the admission webhooks of custom kinds. Asked in the storage version, about creations and changes of the
-/// main resource, dry runs included; not about subresources, nor about an object that is being deleted. Must be pure: it
-/// is asked again when a write is retried. `old` is the stored object, `None` when it is created.
+/// Takes the place of the admission webhooks of custom kinds. Called in the storage version, for creations and changes of
+/// the main resource, dry runs included; not for subresources, nor for an object that is being deleted. Must be pure: it
+/// is called again when a write is retried. `old` is the stored object, `None` when it is created.
 #[async_trait]
 pub trait Admitter: Send + Sync {
-    /// The object with defaults filled in, before it is held against the schema; `None` when it stays as it is. Of the
-    /// metadata it may change labels and annotations; what else of it comes back is ignored, as is the status where it is
-    /// a subresource.
+    /// The object with defaults filled in, before schema validation; `None` when it does not change. Of the metadata it may
+    /// change labels and annotations only; other changes are ignored, and those of the status where it is a subresource.
     ///
     /// # Errors
     /// When the object must not be stored.

@@ -1,7 +1,7 @@
-//! The decision about an object: the same steps for every kind, around what is the kind's own.
+//! The decision about an object: the steps that every kind shares. The kind's own part is a [`Subject`].
 //!
 //! 1. Without the Cluster, nothing ([`Needs`] says which kinds can do without one, and when).
-//! 2. While it or its Cluster is paused, only that is said.
+//! 2. While it or its Cluster is paused, only the `Paused` condition is written.
 //! 3. It goes ([`Subject::delete`]), until nothing waits any more: then the finalizer is released, and no status is written that
 //!    nobody could read.
 //! 4. Or it is kept ([`Subject::keep`]), with a finalizer.

@@ -1,5 +1,5 @@
-//! Rehearsing: a component that does not serve yet gets calls that the serving one got, without any effect, and what it
-//! would have done otherwise is told.
+//! Rehearsal: a candidate component gets recorded calls of the serving one, without side effects. The report lists where
+//! the candidate's requests and answers differ.
 //!
 //! ```no_run
 //! # async fn example(candidate: &capwasm_runtime::Provider, recordings: &capwasm_providers::Recordings) {

@@ -1,7 +1,7 @@
 //! One watch per kind per process. Kinds are added at run time, by the first read.
 //!
 //! What is kept of an object is its encoded bytes (without managedFields) and the few fields that are indexed; parsed
-//! JSON costs several times its bytes and exists only while somebody holds it. Secrets and CRDs are kept as metadata
+//! JSON costs several times its bytes and exists only while a reader uses it. Secrets and CRDs are kept as metadata
 //! only: the data of a Secret is read live, and schemas are big.
 //!
 //! A cache also answers the question that keeps decisions sound, whether it [has caught up](Cache::caught_up) with

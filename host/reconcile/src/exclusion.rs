@@ -1,7 +1,7 @@
-//! What never runs at the same time: keys of one group, over all controllers of the process.
+//! Mutual exclusion of keys of one group, over all controllers of the process.
 //!
-//! A group that is left is handed to the one who has waited longest, and stays reserved until that one enters it or
-//! leaves it. So nobody starves, and nothing that wants the group has to be asked twice.
+//! A group that is left is reserved for the key that has waited longest, until that key enters it or gives it up. So no
+//! key starves.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,9 +1,8 @@
-//! Status that may wait a moment, so that an object that gets on quickly is written once and not at every step.
+//! Delayed status writes: an object that changes quickly is written once and not at every step.
 //!
-//! A reconciler says of its plan that its status is news for nobody but people ([`Plan::status_may_wait`]). Such a status is not
-//! written at once; the key runs again when [`LONGEST`] is over, and before that whenever something changes. The first pass with
-//! news writes all. What is held exists nowhere but in the next decision: a host that ends loses nothing that it would not find
-//! again.
+//! A reconciler marks a plan whose status changes only for human readers ([`Plan::status_may_wait`]). Such a status is not
+//! written at once; the key runs again after [`LONGEST`], and before that whenever something changes. The first pass whose status
+//! may not wait writes all. Nothing is stored meanwhile: the next pass computes the status again, also after a restart.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! When a key runs: once at a time, once for many changes, later after failures.
 //!
-//! Pure: it is told the time. It says which keys may run ([`Queue::ready`]) and how urgently; in which order they do is not its
-//! business. A key that runs very often is slowed down to a steady rate, so that a reconciler whose writes wake itself cannot
+//! Pure: the time is an argument. It says which keys may run ([`Queue::ready`]) and how urgently, not in which order. A
+//! key that runs very often is slowed down to a steady rate, so that a reconciler whose writes wake itself cannot
 //! occupy the host.
 
 use std::{

@@ -1,6 +1,6 @@
-//! How many run at a time, and whose turn it is.
+//! How many passes run at a time, and which key is next.
 //!
-//! Pure: it neither wakes nor runs anybody. Slots that are divided give one share (a cluster's objects) at most a quarter of
+//! Pure: it neither wakes nor runs a pass. Slots that are divided give one share (a cluster's objects) at most a quarter of
 //! them, rounded up, however few others there are: a slot that is lent comes back only when its pass ends, so whoever lends more
 //! cannot keep a promise to the next. A share that has its quarter waits in a line of its own and holds nothing meanwhile;
 //! lines take turns.

@@ -1,5 +1,5 @@
-//! Recordings: one call with everything that went in and out, so that it can be had again, anywhere, without the world
-//! that it ran in.
+//! Recordings: one call with all of its input and output, so that it can be replayed on any machine, without network or
+//! API server.
 //!
 //! ```text
 //! call ─► guest ─► import ─► host answers ─► tape        recorded

@@ -1,7 +1,7 @@
 //! Whether manifests of everything that comes with the host can be applied: what `/readyz` says.
 //!
-//! A server that answers is not enough for `kubectl apply`: CRDs have to be established, and what converts and admits a provider's
-//! kinds has to be loaded. Once ready it stays so: what somebody takes away later is not missing.
+//! `kubectl apply` needs more than a server that answers: CRDs have to be established, and the components that convert
+//! and admit a provider's kinds have to be loaded. Once ready it stays ready, even if a CRD is deleted later.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the host tells about itself: log lines on stderr (for people by default, JSON on request), and spans to an
+//! Telemetry of the host: log lines on stderr (for people by default, JSON on request), and spans to an
 //! OpenTelemetry collector where one is named.
 //!
 //! A pass over an object is a span with a `trace_id`; what happens in it (calls of a provider, its log lines, requests

@@ -1,7 +1,7 @@
 //! Garbage collection by owner references.
 //!
-//! The index knows who depends on which uid; whether an owner is really gone is asked of the store each time. What is done
-//! with one object:
+//! The index maps an owner's uid to its dependents; whether the owner still exists is read from the store each time. Per
+//! object:
 //!
 //! - it is deleted with `orphan`: its dependents lose the reference to it, then the finalizer goes;
 //! - it is deleted with `foregroundDeletion`: its dependents are deleted, and the finalizer goes when none is left that

@@ -1,4 +1,4 @@
-//! A component that waits to serve goes on being rehearsed: on each call of the serving one that ends, as far as there is time for it.
+//! Ongoing rehearsal of a component that waits to serve: on each call of the serving one that ends, as far as time allows.
 //!
 //! ```text
 //! call ends ─► recording ─► queue (bounded, the oldest go) ─► one call at a time, without effect, then rest ─► report
