@@ -1,5 +1,5 @@
-//! A guest's access to etcd and serving certificates of the workload cluster. These reads are not watched, so they wake
-//! nobody.
+//! A guest's access to etcd and serving certificates of the workload cluster. These reads are not watched, so they
+//! trigger no reconcile.
 
 use async_trait::async_trait;
 use capwasm_remote::{

@@ -38,7 +38,7 @@ pub enum Error {
     Timeout {
         /// Host and port.
         registry: String,
-        /// The timeout.
+        /// The timeout in seconds.
         seconds: u64,
     },
     /// The registry refuses the credentials, or demands some.
@@ -61,7 +61,7 @@ pub enum Error {
         registry: String,
         /// HTTP status code.
         status: u16,
-        /// The request.
+        /// The requested thing, such as `an upload`.
         what: String,
         /// `: …` with the registry's message, or empty.
         said: String,
@@ -80,7 +80,7 @@ pub enum Error {
     /// Content exceeds its limit.
     #[error("{what} is larger than {limit} bytes")]
     TooLarge {
-        /// The content.
+        /// The content, such as `the blob sha256:…`.
         what: String,
         /// The limit in bytes.
         limit: u64,
@@ -88,7 +88,7 @@ pub enum Error {
     /// Content does not match its digest.
     #[error("{what} has the digest {found}, not {expected}")]
     WrongDigest {
-        /// The content.
+        /// The content, such as `the blob sha256:…`.
         what: String,
         /// The expected digest.
         expected: Digest,
@@ -98,7 +98,7 @@ pub enum Error {
     /// Content does not have the size of its descriptor.
     #[error("{what} has {found} bytes, not {expected}")]
     WrongSize {
-        /// The content.
+        /// The content, such as `the blob sha256:…`.
         what: String,
         /// The expected size in bytes.
         expected: u64,
@@ -108,7 +108,7 @@ pub enum Error {
     /// The artifact is not a component in the CNCF's layout.
     #[error("{what} is not a provider: {why}")]
     NotAProvider {
-        /// The artifact.
+        /// The artifact, such as its reference by digest, or `the file`.
         what: String,
         /// The difference.
         why: String,
@@ -122,7 +122,7 @@ pub enum Error {
     /// No signature is valid for a trusted key.
     #[error("{what} has no valid signature of a trusted key: {why}")]
     BadSignature {
-        /// The artifact.
+        /// The artifact, such as its reference by digest, or `the file`.
         what: String,
         /// What is wrong with the signatures.
         why: String,

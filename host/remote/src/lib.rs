@@ -192,7 +192,7 @@ impl Workload {
     }
 
     /// Cache that watches Nodes, and control plane Pods of `kube-system` once they are listed by `tier=control-plane`.
-    /// Other reads are live and wake nobody, unless the kind is [followed](Cache::follow).
+    /// Other reads are live and trigger no reconcile, unless the kind is [followed](Cache::follow).
     pub fn cache(&self) -> &Cache {
         &self.0.cache
     }
@@ -203,7 +203,7 @@ impl Workload {
         view.in_source(&self.0.cache)
     }
 
-    /// Membership of the cluster's etcd. Wakes nobody.
+    /// Membership of the cluster's etcd. Its changes trigger no reconcile.
     pub fn etcd(&self) -> Etcd {
         Etcd::new(self.clone())
     }

@@ -24,7 +24,7 @@ pub struct Options {
 pub struct Up {
     /// The API server.
     pub server: embedded::Embedded,
-    /// The host.
+    /// The controllers and loaded providers.
     pub host: host::Host,
     /// The container engine.
     pub engine: Engine,

@@ -41,7 +41,7 @@ pub(crate) fn authenticate(
     Err(ApiError::unauthorized())
 }
 
-/// `None` when nobody has this token.
+/// `None` when the token is unknown.
 pub(super) fn bearer(registry: &Registry, token: &str) -> ApiResult<Option<Identity>> {
     let auth = &registry.config.auth;
     if let Some((_, identity)) = auth.tokens.iter().find(|(known, _)| equal(known, token)) {

@@ -1,4 +1,4 @@
-//! What is wrong with a schema, and what is wrong with an object.
+//! Errors in a schema, and of an object against its schema.
 
 use std::fmt;
 

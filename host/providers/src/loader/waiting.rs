@@ -13,7 +13,7 @@ use crate::generation::calls_token;
 use crate::rehearse::{ENOUGH, Judgement, LiveReads, Ongoing, Population, Subject, Told, With, judge, object_name};
 use crate::wasm_provider::history::{History, Rehearsal};
 
-/// When to look again while nothing serves: the serving component starts in the same pass, which wakes nobody.
+/// When to look again while nothing serves: the serving component starts in the same pass, which triggers no reconcile.
 pub(super) const SOON: Duration = Duration::from_secs(5);
 
 /// A candidate and its rehearsal.

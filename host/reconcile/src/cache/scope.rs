@@ -7,7 +7,7 @@ use crate::{kind::Kind, selector::Selector};
 pub enum Scope {
     /// All kinds that are read.
     Everything,
-    /// Only these, each kind once. Other reads are live and wake nobody.
+    /// Only these, each kind once. Other reads are live and trigger no reconcile.
     Only(&'static [Extent]),
 }
 

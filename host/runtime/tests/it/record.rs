@@ -1,4 +1,4 @@
-//! A recorded call comes to the same again, with nothing behind it; and what is not the same is told.
+//! A recorded call replays with the same result and without a host; differences are reported.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tables of what is decided about Clusters.
+//! Table tests of decisions about Clusters.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Tables of what is decided about Machines.
+//! Table tests of decisions about Machines.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;

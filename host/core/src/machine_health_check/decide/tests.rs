@@ -1,4 +1,4 @@
-//! Tables of what is decided about MachineHealthChecks.
+//! Table tests of decisions about MachineHealthChecks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Tables of what is decided about MachineSets.
+//! Table tests of decisions about MachineSets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
