@@ -53,8 +53,8 @@ impl Marks<'_> {
     }
 }
 
-/// JSON pointers to the parts of an object that were read.
-pub type Parts = &'static [&'static str];
+/// JSON pointers to the fields of an object that were read.
+pub type Fields = &'static [&'static str];
 
 /// A read; its readers are woken when the result may change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,8 +70,8 @@ pub enum Interest {
         /// Name of the object.
         name: Arc<str>,
     },
-    /// Parts of an object, present or absent.
-    Part {
+    /// Fields of an object, present or absent.
+    Fields {
         /// API server that was read.
         source: Source,
         /// Kind of the object.
@@ -80,8 +80,8 @@ pub enum Interest {
         namespace: Arc<str>,
         /// Name of the object.
         name: Arc<str>,
-        /// The parts that were read.
-        parts: Parts,
+        /// The fields that were read.
+        fields: Fields,
     },
     /// A list.
     Listing {
@@ -138,7 +138,7 @@ struct Readers {
     subscribers: Vec<ControllerId>,
     objects: HashMap<Arc<str>, HashMap<Arc<str>, HashSet<u32>>>,
     /// By namespace and name.
-    parts: HashMap<Id, HashMap<Parts, HashSet<u32>>>,
+    fields: HashMap<Id, HashMap<Fields, HashSet<u32>>>,
     listings: HashMap<Anchor, HashMap<Listing, HashSet<u32>>>,
 }
 
@@ -236,7 +236,7 @@ impl Interests {
     }
 
     /// Wakes the readers of an object that appeared (no old marks), changed, or was deleted (no new marks). `differs`
-    /// says whether any of these parts changed; it is called only if parts of the object were read.
+    /// says whether any of these fields changed; it is called only if fields of the object were read.
     pub fn changed(
         &self,
         source: &Source,
@@ -244,31 +244,35 @@ impl Interests {
         (namespace, name): (&str, &str),
         old: Option<Marks<'_>>,
         new: Option<Marks<'_>>,
-        differs: impl Fn(Parts) -> bool,
+        differs: impl Fn(Fields) -> bool,
     ) {
         let id = (Arc::from(namespace), Arc::from(name));
-        let read: Vec<Parts> = {
+        let read: Vec<Fields> = {
             let state = self.state.lock();
             let Some(readers) = state.kinds.get(&(source.clone(), kind.clone())) else { return };
-            readers.parts.get(&id).into_iter().flat_map(HashMap::keys).copied().collect()
+            readers.fields.get(&id).into_iter().flat_map(HashMap::keys).copied().collect()
         };
         // Outside of the lock, as it parses. Whoever comes meanwhile sees the new state.
-        let changed: Vec<Parts> = read.into_iter().filter(|parts| differs(parts)).collect();
+        let changed: Vec<Fields> = read.into_iter().filter(|fields| differs(fields)).collect();
         let (subscribers, woken) = {
             let state = self.state.lock();
             let Some(readers) = state.kinds.get(&(source.clone(), kind.clone())) else { return };
             let subscribers: Vec<_> =
                 readers.subscribers.iter().filter_map(|id| state.sinks.get(id).cloned()).collect();
             let mut affected = readers.affected(namespace, name, old, new);
-            let by_parts = readers.parts.get(&id);
-            affected.extend(changed.iter().filter_map(|parts| by_parts?.get(parts)).flatten());
+            let by_fields = readers.fields.get(&id);
+            affected.extend(changed.iter().filter_map(|fields| by_fields?.get(fields)).flatten());
             (subscribers, state.resolve(&affected))
         };
         if !subscribers.is_empty() {
             let key = Key::new(kind, namespace, name);
+            tracing::trace!(%key, "changed");
             subscribers.iter().for_each(|sink| sink.wake(&key));
         }
-        woken.iter().for_each(|(sink, key)| sink.wake(key));
+        for (sink, key) in &woken {
+            tracing::trace!(%kind, namespace, name, %key, "a change wakes");
+            sink.wake(key);
+        }
     }
 
     /// Wakes the readers of a token.
@@ -277,7 +281,10 @@ impl Interests {
             let state = self.state.lock();
             state.tokens.get(token).map(|readers| state.resolve(readers)).unwrap_or_default()
         };
-        woken.iter().for_each(|(sink, key)| sink.wake(key));
+        for (sink, key) in &woken {
+            tracing::trace!(?token, %key, "a token wakes");
+            sink.wake(key);
+        }
     }
 
     /// Whether a key's last pass noted the token.
@@ -315,10 +322,10 @@ impl State {
                 names.entry(name.clone()).or_default().insert(reading.reader);
                 Anchor::All
             }
-            Interest::Part { source, kind, namespace, name, parts } => {
+            Interest::Fields { source, kind, namespace, name, fields } => {
                 let readers = self.kinds.entry((source.clone(), kind.clone())).or_default();
-                let by_parts = readers.parts.entry((namespace.clone(), name.clone())).or_default();
-                by_parts.entry(*parts).or_default().insert(reading.reader);
+                let by_fields = readers.fields.entry((namespace.clone(), name.clone())).or_default();
+                by_fields.entry(*fields).or_default().insert(reading.reader);
                 Anchor::All
             }
             Interest::Listing { source, kind, namespace, selector } => {
@@ -359,13 +366,13 @@ impl State {
                 }
                 self.drop_kind_if_unread(source, kind);
             }
-            Interest::Part { source, kind, namespace, name, parts } => {
+            Interest::Fields { source, kind, namespace, name, fields } => {
                 let Some(readers) = self.kinds.get_mut(&(source.clone(), kind.clone())) else { return };
                 let object = (namespace.clone(), name.clone());
-                let Some(by_parts) = readers.parts.get_mut(&object) else { return };
-                remove_from(by_parts, parts, id);
-                if by_parts.is_empty() {
-                    readers.parts.remove(&object);
+                let Some(by_fields) = readers.fields.get_mut(&object) else { return };
+                remove_from(by_fields, fields, id);
+                if by_fields.is_empty() {
+                    readers.fields.remove(&object);
                 }
                 self.drop_kind_if_unread(source, kind);
             }
@@ -400,7 +407,7 @@ impl State {
 
 impl Readers {
     fn is_empty(&self) -> bool {
-        self.subscribers.is_empty() && self.objects.is_empty() && self.parts.is_empty() && self.listings.is_empty()
+        self.subscribers.is_empty() && self.objects.is_empty() && self.fields.is_empty() && self.listings.is_empty()
     }
 
     /// The owner, or the exact label that the fewest other listings share.

@@ -26,8 +26,8 @@ pub struct Plan {
     pub release: Vec<String>,
     /// Events about the reconciled object. Repeats are counted on one Event object.
     pub events: Vec<Event>,
-    /// The status changes only for human readers and may be written later, as [`hold`](crate::hold) says. The rest of
-    /// the plan is written at once.
+    /// The status changes only for human readers and may be written later, as [`status_delay`](crate::status_delay) says.
+    /// The rest of the plan is written at once.
     pub status_may_wait: bool,
     /// Run again after this time at the latest, without a change.
     pub wake_after: Option<Duration>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     cache::{Cache, CacheError},
-    interests::{Interest, Interests, Parts, Reading, Token},
+    interests::{Fields, Interest, Interests, Reading, Token},
     kind::{Kind, split_api_version},
     selector::Selector,
 };
@@ -78,25 +78,25 @@ impl View {
         self.cache.get_text(kind, namespace, name).await
     }
 
-    /// As [`View::get`], but only changes of these parts (JSON pointers), creation and deletion wake the key; other
+    /// As [`View::get`], but only changes of these fields (JSON pointers), creation and deletion wake the key; other
     /// fields of the result may be outdated.
     ///
     /// # Errors
     /// When the cache cannot be filled in time.
-    pub async fn get_part(
+    pub async fn get_for_fields(
         &self,
         kind: &Kind,
         namespace: &str,
         name: &str,
-        parts: Parts,
+        fields: Fields,
     ) -> Result<Option<Arc<Value>>, CacheError> {
         if self.cache.may_hold(kind, namespace) {
-            self.remember(Interest::Part {
+            self.remember(Interest::Fields {
                 source: self.cache.source().clone(),
                 kind: kind.clone(),
                 namespace: if kind.namespaced { namespace.into() } else { "".into() },
                 name: name.into(),
-                parts,
+                fields,
             });
         }
         self.cache.get(kind, namespace, name).await

@@ -3,7 +3,6 @@
 use capwasm_sdk::{Problem, object};
 use serde_json::Value;
 
-/// Where the credentials are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdentityKind {
     /// A Secret in the object's namespace.
@@ -12,10 +11,9 @@ pub enum IdentityKind {
     ClusterIdentity,
 }
 
-/// Credentials by name.
+/// The `identityRef` of a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdentityRef {
-    /// Where they are.
     pub kind: IdentityKind,
     /// Of the Secret or OpenStackClusterIdentity.
     pub name: String,

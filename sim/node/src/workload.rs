@@ -78,9 +78,9 @@ pub struct Workloads {
 
 /// A listener of one node; closes when cancelled.
 pub struct Serving {
-    /// Closes the listener.
+    /// Cancelling it closes the listener.
     pub stop: CancellationToken,
-    /// Cluster that is served.
+    /// Keyspace of the cluster that is served.
     pub keyspace: String,
 }
 
@@ -227,7 +227,6 @@ impl Workloads {
     }
 }
 
-/// What `/version` says.
 fn version(text: &str) -> Value {
     let mut numbers = text.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
@@ -267,7 +266,6 @@ fn configuration(pod: &StaticPod) -> Result<ServerConfig, String> {
     Ok(config)
 }
 
-/// A node's listener.
 struct Listening {
     server: Server,
     address: SocketAddr,

@@ -6,7 +6,7 @@ use capwasm_api::contract::{BootstrapConfig, ControlPlane, InfrastructureMachine
 use capwasm_api::kinds::{ContractReference, Machine};
 use capwasm_api::names::{CORE_GROUP, labels};
 use capwasm_object::{json, meta};
-use capwasm_reconcile::interests::Parts;
+use capwasm_reconcile::interests::Fields;
 use capwasm_reconcile::{CacheError, ClusterId, Pass, ReconcileError, Results, Selector};
 use capwasm_remote::{Remote, Workload};
 use jiff::Timestamp;
@@ -91,7 +91,7 @@ impl Observed {
 pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
     let machine: Machine = draft::read(&pass.object)?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
-    let cluster = view.get_part(&kinds::cluster(), namespace, &machine.spec.cluster_name, OF_CLUSTER).await?;
+    let cluster = view.get_for_fields(&kinds::cluster(), namespace, &machine.spec.cluster_name, OF_CLUSTER).await?;
     let bootstrap = external::read_optional(view, namespace, machine.spec.bootstrap.config_ref.as_ref()).await?;
     let infrastructure = external::read(view, namespace, &machine.spec.infrastructure_ref).await?;
     let Owners { set, deployment, pool } = owners(pass, &machine).await?;
@@ -116,15 +116,15 @@ pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed
     Ok(observed)
 }
 
-/// Parts of a Cluster that wake its Machines; other parts of its status change with every Machine.
-const OF_CLUSTER: Parts =
+/// Fields of a Cluster that wake its Machines; the rest of its status changes with every Machine.
+const OF_CLUSTER: Fields =
     &["/metadata/deletionTimestamp", "/spec/controlPlaneRef", "/spec/paused", "/status/initialization"];
-/// Parts of a MachineSet that wake its Machines.
-const OF_SET: Parts = &["/metadata/annotations", "/metadata/labels", "/spec/template"];
-/// Parts of a MachineDeployment that wake its Machines.
-const OF_DEPLOYMENT: Parts = &["/metadata/annotations", "/spec/rollout", "/spec/template"];
-/// Parts of a MachinePool that wake its Machines.
-const OF_POOL: Parts = &["/spec/template/spec/version"];
+/// Fields of a MachineSet that wake its Machines.
+const OF_SET: Fields = &["/metadata/annotations", "/metadata/labels", "/spec/template"];
+/// Fields of a MachineDeployment that wake its Machines.
+const OF_DEPLOYMENT: Fields = &["/metadata/annotations", "/spec/rollout", "/spec/template"];
+/// Fields of a MachinePool that wake its Machines.
+const OF_POOL: Fields = &["/spec/template/spec/version"];
 
 #[derive(Default)]
 struct Owners {
@@ -141,14 +141,14 @@ async fn owners(pass: &Pass<'_>, machine: &Machine) -> Result<Owners, CacheError
     };
     match owner.kind.as_str() {
         "MachineSet" => {
-            owners.set = pass.view.get_part(&kinds::machine_set(), namespace, &owner.name, OF_SET).await?;
+            owners.set = pass.view.get_for_fields(&kinds::machine_set(), namespace, &owner.name, OF_SET).await?;
             if let Some(name) = owners.set.as_deref().and_then(|set| meta::label(set, labels::DEPLOYMENT_NAME)) {
                 let kind = kinds::machine_deployment();
-                owners.deployment = pass.view.get_part(&kind, namespace, name, OF_DEPLOYMENT).await?;
+                owners.deployment = pass.view.get_for_fields(&kind, namespace, name, OF_DEPLOYMENT).await?;
             }
         }
         "MachinePool" => {
-            owners.pool = pass.view.get_part(&kinds::machine_pool(), namespace, &owner.name, OF_POOL).await?;
+            owners.pool = pass.view.get_for_fields(&kinds::machine_pool(), namespace, &owner.name, OF_POOL).await?;
         }
         _ => {}
     }

@@ -18,19 +18,19 @@ use tracing::Instrument;
 
 use super::{
     Claim, Scheduler, Shared,
-    slots::{Slot, Slots},
+    worker_slots::{WorkerSlot, WorkerSlots},
 };
 use crate::{
     apply::Applied,
     cache::{Cache, CacheError, Written},
-    hold,
+    fair_queue::Flow,
     interests::ControllerId,
     kind::{ClusterId, Key, Kind, Source},
     metrics::{ControllerLabel, QueueLabels, ResultLabels},
     plan::{Plan, Results, Verdict},
     queue::{Outcome, Run},
     reconciler::{Pass, ReconcileError, Reconciler},
-    slots::Share,
+    status_delay,
     trace::trace_id,
     view::View,
 };
@@ -45,11 +45,11 @@ pub(super) struct Controller {
     kind: Kind,
     reconciler: RwLock<Arc<dyn Reconciler>>,
     scheduler: Arc<Scheduler>,
-    slots: Slots,
+    slots: WorkerSlots,
     /// Results of operations, for the key's next pass.
     results: Mutex<HashMap<Key, Results>>,
     /// Since when a status that may wait has not been written.
-    held: Mutex<HashMap<Key, Instant>>,
+    status_delayed_since: Mutex<HashMap<Key, Instant>>,
     passes: TaskTracker,
     stopping: CancellationToken,
 }
@@ -61,11 +61,16 @@ enum Ended {
 }
 
 impl Controller {
-    pub(super) fn start(shared: &Arc<Shared>, kind: Kind, reconciler: Arc<dyn Reconciler>, slots: &Slots) -> Arc<Self> {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        kind: Kind,
+        reconciler: Arc<dyn Reconciler>,
+        slots: &WorkerSlots,
+    ) -> Arc<Self> {
         let name = reconciler.name().to_owned();
         let scheduler = Arc::new(Scheduler::new(&name, shared.options.rates, &shared.metrics));
         let id = shared.interests.register(scheduler.clone());
-        shared.executor.born_with().set(&kind, reconciler.finalizers());
+        shared.executor.initial_finalizers().set(&kind, reconciler.finalizers());
         let controller = Arc::new(Self {
             shared: shared.clone(),
             id,
@@ -75,7 +80,7 @@ impl Controller {
             scheduler,
             slots: slots.clone(),
             results: Mutex::default(),
-            held: Mutex::default(),
+            status_delayed_since: Mutex::default(),
             passes: TaskTracker::new(),
             stopping: shared.stopping.child_token(),
         });
@@ -90,7 +95,7 @@ impl Controller {
     }
 
     pub(super) fn replace(&self, reconciler: Arc<dyn Reconciler>) {
-        self.shared.executor.born_with().set(&self.kind, reconciler.finalizers());
+        self.shared.executor.initial_finalizers().set(&self.kind, reconciler.finalizers());
         *self.reconciler.write() = reconciler;
     }
 
@@ -112,7 +117,7 @@ impl Controller {
     }
 
     pub(super) async fn stop(&self) {
-        self.shared.executor.born_with().set(&self.kind, Vec::new());
+        self.shared.executor.initial_finalizers().set(&self.kind, Vec::new());
         self.stopping.cancel();
         self.passes.close();
         self.passes.wait().await;
@@ -128,7 +133,7 @@ impl Controller {
     async fn work(self: Arc<Self>) {
         loop {
             while let Some((key, rank)) = self.scheduler.ready() {
-                self.slots.ask(self.share(&key), self.claim(&key), rank);
+                self.slots.ask(self.flow(&key), self.claim(&key), rank);
             }
             while let Some((run, slot)) = self.scheduler.granted() {
                 let Some(run) = run else { continue };
@@ -142,8 +147,8 @@ impl Controller {
         }
     }
 
-    /// The share of a key's slots; see [`Reconciler::divided_by`].
-    fn share(&self, key: &Key) -> Share {
+    /// The flow in which a key competes for slots; see [`Reconciler::divided_by`].
+    fn flow(&self, key: &Key) -> Flow {
         let reconciler = self.reconciler.read().clone();
         let label = reconciler.divided_by()?;
         let value = self.shared.cache.label(&self.kind, &key.namespace, &key.name, label);
@@ -151,7 +156,7 @@ impl Controller {
     }
 
     /// Runs a pass; a panic does not leave the key running for ever.
-    async fn run_guarded(&self, run: Run<Key>, slot: Slot) {
+    async fn run_guarded(&self, run: Run<Key>, slot: WorkerSlot) {
         let key = run.key.clone();
         let mut group = None;
         if AssertUnwindSafe(self.run(run, slot, &mut group)).catch_unwind().await.is_err() {
@@ -162,7 +167,7 @@ impl Controller {
     }
 
     /// `entered` becomes the exclusion group that is held.
-    async fn run(&self, run: Run<Key>, slot: Slot, entered: &mut Option<String>) {
+    async fn run(&self, run: Run<Key>, slot: WorkerSlot, entered: &mut Option<String>) {
         let key = &run.key;
         let claim = self.claim(key);
         let waited_for = self.scheduler.take_waiting_for(key);
@@ -200,7 +205,7 @@ impl Controller {
         let Some(error) = error else {
             self.shared.interests.forget(self.id, key);
             self.results.lock().remove(key);
-            self.held.lock().remove(key);
+            self.status_delayed_since.lock().remove(key);
             return self.scheduler.done(key, Outcome::Forget);
         };
         tracing::debug!(controller = self.name, %key, %error, "object cannot be read");
@@ -252,18 +257,18 @@ impl Controller {
 
     /// Applies the plan. A status that may wait is left for a later pass.
     async fn apply(&self, key: &Key, object: &Value, plan: &mut Plan) -> Applied {
-        let before = self.held.lock().get(key).copied();
+        let before = self.status_delayed_since.lock().get(key).copied();
         let deleting = meta::is_deleting(object);
-        let left = hold::remaining(plan, deleting, before, Instant::now());
+        let left = status_delay::remaining(plan, deleting, before, Instant::now());
         let applied = self.shared.executor.apply(&self.name, key, object, plan, left.is_some()).await;
-        if applied.held {
+        if applied.status_delayed {
             let now = Instant::now();
-            let since = hold::since(before, applied.wrote_own(key), now);
-            self.held.lock().insert(key.clone(), since);
-            let left = hold::remaining(plan, deleting, Some(since), now).unwrap_or_default();
+            let since = status_delay::since(before, applied.wrote_own(key), now);
+            self.status_delayed_since.lock().insert(key.clone(), since);
+            let left = status_delay::remaining(plan, deleting, Some(since), now).unwrap_or_default();
             plan.wake_after = plan.wake_after.into_iter().chain(Some(left)).min();
         } else if !applied.conflict && applied.failure.is_none() {
-            self.held.lock().remove(key);
+            self.status_delayed_since.lock().remove(key);
         }
         applied
     }

@@ -13,7 +13,6 @@ pub(super) struct Records {
     directory: PathBuf,
 }
 
-/// What a file holds.
 #[derive(Serialize, Deserialize)]
 struct Record<M> {
     keyspace: String,
@@ -39,7 +38,7 @@ impl Records {
         Ok((Self { directory: directory.to_owned() }, known))
     }
 
-    /// Keyspaces have slashes.
+    /// Named by a digest, because keyspaces have slashes.
     fn path(&self, keyspace: &str) -> PathBuf {
         let digest = Sha256::digest(keyspace);
         let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

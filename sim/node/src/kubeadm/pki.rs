@@ -65,9 +65,9 @@ impl Algorithm {
 /// How long certificates are good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// What is issued.
+    /// Of leaf certificates.
     pub leaf: Duration,
-    /// Authorities.
+    /// Of authorities.
     pub authority: Duration,
 }
 
@@ -79,9 +79,9 @@ impl Default for Validity {
 
 /// A certificate authority with its key.
 pub struct Authority {
-    /// Certificate, PEM.
+    /// PEM.
     pub certificate: String,
-    /// Certificate, DER.
+    /// The same certificate, DER.
     pub der: Vec<u8>,
     key: KeyPair,
 }
@@ -92,16 +92,16 @@ pub struct Profile<'a> {
     pub name: &'a str,
     /// Organisation: the group of a client.
     pub organisation: Option<&'a str>,
-    /// DNS names and addresses.
+    /// DNS names and IP addresses of a server.
     pub names: Vec<String>,
-    /// Whether servers use it.
+    /// Whether it is good for servers (extended key usage).
     pub server: bool,
-    /// Whether clients use it.
+    /// Whether it is good for clients (extended key usage).
     pub client: bool,
 }
 
 impl<'a> Profile<'a> {
-    /// A client certificate.
+    /// A client's: user and, as organisation, group.
     pub fn client(name: &'a str, organisation: Option<&'a str>) -> Profile<'a> {
         Profile { name, organisation, names: Vec::new(), server: false, client: true }
     }
@@ -109,9 +109,9 @@ impl<'a> Profile<'a> {
 
 /// A certificate and its key, PEM.
 pub struct Pair {
-    /// Certificate.
+    /// The certificate, PEM.
     pub certificate: String,
-    /// Private key.
+    /// Its private key, PEM.
     pub key: String,
 }
 

@@ -10,9 +10,9 @@ use crate::kind::Kind;
 
 /// Finalizers that the reconcilers of this process add to every object of their kinds. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct BornWith(Arc<RwLock<HashMap<Kind, Vec<String>>>>);
+pub(crate) struct InitialFinalizers(Arc<RwLock<HashMap<Kind, Vec<String>>>>);
 
-impl BornWith {
+impl InitialFinalizers {
     pub(crate) fn set(&self, kind: &Kind, finalizers: Vec<String>) {
         let mut kinds = self.0.write();
         if finalizers.is_empty() {
