@@ -24,19 +24,19 @@ use capwasm_object::{conditions, json};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// A condition's status.
+/// Status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition does not hold.
     False,
-    /// Nobody can say.
+    /// It is not known whether the condition holds.
     Unknown,
 }
 
 impl Status {
-    /// As it stands in an object.
+    /// `True`, `False` or `Unknown`.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::True => "True",
@@ -45,7 +45,7 @@ impl Status {
         }
     }
 
-    /// Anything but `True` and `False` is unknown.
+    /// Other texts than `True` and `False` are unknown.
     pub fn parse(text: &str) -> Status {
         match text {
             "True" => Status::True,
@@ -61,18 +61,18 @@ impl From<bool> for Status {
     }
 }
 
-/// One condition.
+/// A condition in metav1 form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// Its type: `Ready`.
+    /// Type, such as `Ready`.
     pub name: String,
-    /// Whether it holds.
+    /// Status of the condition.
     pub status: Status,
-    /// Why, in one word.
+    /// CamelCase reason.
     pub reason: String,
-    /// Why, for people; may be empty.
+    /// Message for people; may be empty.
     pub message: String,
-    /// When the status last changed, RFC 3339. Not looked at by [`set`], which keeps this itself.
+    /// When the status last changed, RFC 3339. Ignored by [`set`], which maintains it.
     pub last_transition_time: Option<String>,
 }
 
@@ -88,24 +88,24 @@ impl Condition {
         }
     }
 
-    /// The same with a message.
+    /// Sets the message.
     pub fn message(mut self, message: impl Into<String>) -> Condition {
         self.message = message.into();
         self
     }
 
-    /// The same under another type.
+    /// Sets the type.
     pub fn named(mut self, name: impl Into<String>) -> Condition {
         self.name = name.into();
         self
     }
 
-    /// When the status last changed.
+    /// [`Condition::last_transition_time`], parsed.
     pub fn since(&self) -> Option<Timestamp> {
         self.last_transition_time.as_deref()?.parse().ok()
     }
 
-    /// Reads one entry of a list of conditions. Conditions of the v1beta1 contract need no reason when they hold.
+    /// Parses an entry of a list of conditions. v1beta1 conditions need no reason when they are True.
     pub fn from_value(entry: &Value) -> Option<Condition> {
         let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
         let (name, since) = (text("type"), text("lastTransitionTime"));
@@ -119,24 +119,24 @@ impl Condition {
     }
 }
 
-/// A condition of an object. Objects of the v1beta1 contract may have metav1 conditions under `status.v1beta2`; those are
+/// A condition of an object. Objects of contract v1beta1 may have metav1 conditions in `status.v1beta2`, which are
 /// preferred.
 pub fn get(object: &Value, name: &str) -> Option<Condition> {
     conditions::entries(object, name).find_map(Condition::from_value)
 }
 
-/// The status of a condition alone, for those that only ask whether it is true.
+/// The status of a condition.
 pub fn status(object: &Value, name: &str) -> Option<Status> {
     conditions::get(object, name)
         .map(|entry| Status::parse(entry.get("status").and_then(Value::as_str).unwrap_or_default()))
 }
 
-/// Whether a condition is reported and true.
+/// Whether a condition is reported as True.
 pub fn is_true(object: &Value, name: &str) -> bool {
     status(object, name) == Some(Status::True)
 }
 
-/// Whether a condition is reported and false.
+/// Whether a condition is reported as False.
 pub fn is_false(object: &Value, name: &str) -> bool {
     status(object, name) == Some(Status::False)
 }
@@ -152,14 +152,14 @@ pub fn set(object: &mut Value, condition: &Condition, now: Timestamp) {
     conditions::put(json::list(list), entry, &timestamp(now));
 }
 
-/// Takes a condition away.
+/// Removes a condition from `status.conditions`.
 pub fn remove(object: &mut Value, name: &str) {
     if let Some(list) = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
         list.retain(|entry| json::text(entry, "/type") != Some(name));
     }
 }
 
-/// RFC 3339 in whole seconds, as metav1.Time.
+/// RFC 3339 in seconds, as metav1.Time.
 pub fn timestamp(now: Timestamp) -> String {
     // Without a formatter's language, which would be part of every component.
     format!("{now:.0}")

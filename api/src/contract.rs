@@ -17,20 +17,20 @@ use serde_json::Value;
 
 use crate::names::labels::CONTRACT_PREFIX;
 
-/// A version of the provider contract; the later is the greater.
+/// Version of the provider contract; newer ones are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Contract {
-    /// `v1beta1`.
+    /// Contract `v1beta1` of Cluster API.
     V1Beta1,
-    /// `v1beta2`.
+    /// Contract `v1beta2` of Cluster API.
     V1Beta2,
 }
 
 impl Contract {
-    /// All, newest first: the order in which they are looked for.
+    /// All versions, newest first.
     pub const NEWEST_FIRST: [Contract; 2] = [Contract::V1Beta2, Contract::V1Beta1];
 
-    /// As it stands in a label key.
+    /// As in a label key, such as `v1beta2`.
     pub fn as_str(self) -> &'static str {
         match self {
             Contract::V1Beta1 => "v1beta1",
@@ -38,15 +38,15 @@ impl Contract {
         }
     }
 
-    /// Key of the label on a CRD that lists the versions which keep this contract.
+    /// Key of the CRD label that lists the API versions of this contract.
     pub fn label(self) -> String {
         format!("{CONTRACT_PREFIX}{}", self.as_str())
     }
 }
 
-/// What an object of one role reports to core, read once by the contract that its kind keeps.
+/// What a provider object reports to core.
 pub trait Report: Sized {
-    /// Reads all of it.
+    /// Reads an object by the contract of its kind.
     fn read(object: &Value, contract: Contract) -> Self;
 }
 
@@ -55,14 +55,13 @@ impl Report for () {
     fn read(_: &Value, _: Contract) {}
 }
 
-/// A role whose objects say by one flag that they are there.
+/// Reports of roles with a flag that says that their object is provisioned.
 pub trait Milestone: Report {
-    /// Path of the flag, for messages: `status.initialization.provisioned`.
+    /// Path of the flag for messages, such as `status.initialization.provisioned`.
     fn flag(contract: Contract) -> &'static str;
 }
 
-/// The contract and the API version in which to speak to objects of a CRD: of the newest contract that its labels declare,
-/// the highest version. `None` when no label does.
+/// The newest contract in the labels of a CRD, with its highest API version. `None` without such a label.
 pub fn resolve(crd: &Value) -> Option<(Contract, String)> {
     Contract::NEWEST_FIRST.into_iter().find_map(|contract| {
         let versions = capwasm_object::meta::label(crd, &contract.label())?;
@@ -72,7 +71,7 @@ pub fn resolve(crd: &Value) -> Option<(Contract, String)> {
     })
 }
 
-/// The contract that one API version of a CRD keeps; the newest when several do.
+/// The contract of an API version of a CRD; the newest of several.
 pub fn of_version(crd: &Value, version: &str) -> Option<Contract> {
     Contract::NEWEST_FIRST.into_iter().find(|contract| {
         capwasm_object::meta::label(crd, &contract.label())
@@ -80,7 +79,7 @@ pub fn of_version(crd: &Value, version: &str) -> Option<Contract> {
     })
 }
 
-/// Name of the CRD of a kind, computed as the contract demands: `kubeadmconfigs.bootstrap.cluster.x-k8s.io`.
+/// Name of a kind's CRD, which the contract prescribes: `kubeadmconfigs.bootstrap.cluster.x-k8s.io`.
 pub fn crd_name(group: &str, kind: &str) -> String {
     format!("{}.{group}", plural(&kind.to_lowercase()))
 }

@@ -30,75 +30,74 @@ pub use rule::Rule;
 use capwasm_object::{json, meta};
 use serde_json::Value;
 
-/// On objects in an older version: JSON of the hub object (without metadata).
+/// On objects in an older version: JSON of the hub object without metadata.
 pub const DATA_ANNOTATION: &str = "cluster.x-k8s.io/conversion-data";
-/// On objects in the hub version: JSON of what only the older version could say.
+/// On objects in the hub version: JSON of what only the older version can express.
 pub const OLD_DATA_ANNOTATION: &str = "capwasm.dev/v1beta1-data";
-/// The version that every other converts to and from.
+/// The version to and from which all others are converted.
 pub const HUB: &str = "v1beta2";
 
-/// Rules of `status.conditions` in both contract versions; counters and failures are each kind's own.
+/// Rules of `status.conditions` of both contracts; counters and failures are in the kinds' rules.
 pub const CONDITIONS: [Rule; 2] = [
     Rule::Move("status.conditions", "status.deprecated.v1beta1.conditions"),
     Rule::Move("status.v1beta2.conditions", "status.conditions"),
 ];
 
-/// Why an object cannot be said in another version.
+/// Why an object cannot be converted.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ConversionError {
-    /// The kind has no rules here.
+    /// There are no rules for the kind.
     #[error("{kind} of group {group:?} is not converted here")]
     UnknownKind {
-        /// Its group.
+        /// API group of the kind.
         group: String,
-        /// Its kind.
+        /// Name of the kind.
         kind: String,
     },
-    /// The kind has no such version.
+    /// There are no rules for the version.
     #[error("{kind} has no version {version:?}")]
     UnknownVersion {
-        /// Its kind.
+        /// Name of the kind.
         kind: String,
-        /// `group/version`.
+        /// The requested `group/version`.
         version: String,
     },
-    /// A value that has no counterpart.
+    /// A value has no counterpart.
     #[error("{path}: {message}")]
     Value {
-        /// Where, from the nearest object that has rules of its own.
+        /// Path from the nearest object with rules of its own.
         path: String,
-        /// What is wrong with it.
+        /// The problem with the value.
         message: String,
     },
-    /// Data that was kept for later cannot be read, so that going on would lose it.
+    /// The annotation of an earlier conversion is invalid, and converting without it would lose its data.
     #[error("annotation {DATA_ANNOTATION} cannot be read: {0}")]
     Data(String),
 }
 
-/// One kind and its older versions.
+/// A kind with its older versions.
 #[derive(Debug)]
 pub struct Kind {
-    /// API group.
+    /// API group of the kind.
     pub group: &'static str,
-    /// Kind.
+    /// Name of the kind.
     pub kind: &'static str,
-    /// The older versions, with the rules that lead from each to the hub.
+    /// Older versions, with rules for the conversion to the hub.
     pub older: &'static [Older],
-    /// Fields of the hub's `status.deprecated.v1beta1` that follow from the rest of the object, so that nobody has to
-    /// write them.
+    /// Computes fields of the hub's `status.deprecated.v1beta1`, which therefore need not be stored.
     pub derived: Option<fn(&Value) -> Value>,
 }
 
-/// An older version of a kind.
+/// Older version of a kind.
 #[derive(Debug)]
 pub struct Older {
-    /// `v1beta1`.
+    /// Such as `v1beta1`.
     pub version: &'static str,
-    /// Over the object without `apiVersion`, `kind` and `metadata`.
+    /// Rules for the object without `apiVersion`, `kind` and `metadata`.
     pub rules: &'static [Rule],
 }
 
-/// `object` of a core kind (any group that the core serves) in the API version `to` (`group/version`).
+/// Converts an object of a core kind (of any group of core) to version `to` (`group/version`).
 ///
 /// # Errors
 /// The kind or version is not known, or a value has no counterpart (a duration that is none, a broken annotation).
@@ -106,7 +105,7 @@ pub fn convert_core(object: Value, to: &str) -> Result<Value, String> {
     convert_core_with(object, to, &known_api_version)
 }
 
-/// As [`convert_core`], with the host's knowledge of which `apiVersion` the target of a reference is served at.
+/// As [`convert_core`], with a resolver for the `apiVersion` of references.
 ///
 /// # Errors
 /// As [`convert_core`].
@@ -115,7 +114,7 @@ pub fn convert_core_with(object: Value, to: &str, resolver: Resolver<'_>) -> Res
         .map_err(|error| error.to_string())
 }
 
-/// `object` of one of `kinds` in the API version `to` (`group/version`).
+/// Converts an object of one of `kinds` to version `to` (`group/version`).
 ///
 /// # Errors
 /// As [`convert_core`].

@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions of the core groups: v1beta2 first, which is stored, then the older versions that are served.
-//! Structure (types, defaults, limits, rules, columns) is upstream's.
+//! CustomResourceDefinitions of the core groups: v1beta2, which is stored, and the older served versions. Their
+//! structure (types, defaults, limits, rules, columns) is upstream's.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ const CRDS: [&str; 13] = [
     include_str!("../crds/extensionconfigs.json"),
 ];
 
-/// All of them, parsed.
+/// All CRDs, parsed.
 pub fn core_crds() -> Vec<Value> {
     // The files are part of this crate; a test parses each.
     CRDS.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()

@@ -1,19 +1,20 @@
-//! What upstream's mutating webhooks compute, as one pure function: defaults that a schema cannot express.
+//! Upstream's mutating webhooks as a pure function: defaults that a schema cannot express.
 //!
-//! Run at admission where the API server is embedded; elsewhere core decides on the defaulted copy and persists it with its
-//! next write. Applying it twice changes nothing.
+//! Applied at admission by an embedded API server; elsewhere core works on a defaulted copy, and persists it with its
+//! next
+//! write. Idempotent.
 
 use capwasm_object::{json, meta, selector};
 use serde_json::{Value, json};
 
 use crate::names::{CORE_GROUP, annotations, label_value, labels};
 
-/// Seconds for which the deletion of a Node object is tried.
+/// Default of `nodeDeletionTimeoutSeconds`.
 const NODE_DELETION_TIMEOUT: i64 = 10;
-/// Seconds in which a Node must appear.
+/// Default of `nodeStartupTimeoutSeconds`.
 const NODE_STARTUP_TIMEOUT: i64 = 600;
 
-/// Defaults an object of a core kind; others stay as they are. `old` is the stored object on updates.
+/// Defaults an object of a core kind; others are unchanged. `old` is the stored object on updates.
 pub fn default(object: &mut Value, old: Option<&Value>) {
     if meta::group(object) != CORE_GROUP {
         return;
@@ -33,7 +34,7 @@ pub fn default(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Maps that defaults are set in.
+/// Maps in which defaults are set.
 const MAPS: [&str; 16] = [
     "/metadata/labels",
     "/spec",
@@ -96,7 +97,7 @@ fn machine_health_check(object: &mut Value) {
     }
 }
 
-/// Sets a value where there is none.
+/// Sets a missing value.
 fn absent(object: &mut Value, path: &[&str], value: impl Into<Value>) {
     if object.pointer(&pointer(path)).is_none_or(Value::is_null) {
         json::set(object, path, value);
@@ -107,7 +108,7 @@ fn pointer(path: &[&str]) -> String {
     path.iter().map(|key| format!("/{key}")).collect()
 }
 
-/// `spec.clusterName` as a label in the map at `path`.
+/// Copies `spec.clusterName` to the cluster label in the map at `path`.
 fn label_cluster(object: &mut Value, path: &[&str]) {
     let Some(cluster) = json::text(object, "/spec/clusterName").map(str::to_owned) else {
         return;
@@ -118,7 +119,7 @@ fn label_cluster(object: &mut Value, path: &[&str]) {
     }
 }
 
-/// An empty selector selects by the object's own name, and its template gets that label.
+/// Makes an empty selector select a label with the object's name, which is added to the template.
 fn select_own(object: &mut Value, key: &str) {
     let empty = object.pointer("/spec/selector").is_none_or(selector::is_empty);
     if empty && !meta::name(object).is_empty() {
@@ -128,7 +129,7 @@ fn select_own(object: &mut Value, key: &str) {
     }
 }
 
-/// Versions begin with `v`.
+/// Adds the prefix `v` to a version.
 fn prefix_version(object: &mut Value, path: &[&str]) {
     if let Some(version) = json::text(object, &pointer(path)).filter(|version| !version.starts_with('v')) {
         let version = format!("v{version}");
@@ -136,7 +137,8 @@ fn prefix_version(object: &mut Value, path: &[&str]) {
     }
 }
 
-/// One replica; between the autoscaler's limits where it has any, so that an apply without replicas does not undo its work.
+/// Defaults replicas to 1, or to the present number within the autoscaler's limits, so that an apply without replicas
+/// does not undo its work.
 fn replicas(object: &mut Value, old: Option<&Value>) {
     // What is no number is left for the schema to refuse.
     if object.pointer("/spec/replicas").is_some_and(|replicas| !replicas.is_null()) {

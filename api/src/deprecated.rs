@@ -1,17 +1,18 @@
-//! What readers of v1beta1 expect in a status, from what v1beta2 says: conditions with severities, and the old counters.
+//! Status of v1beta1, computed from v1beta2: conditions with severities, and counters.
 //!
-//! Pure, and computed when an object is read in v1beta1 (see [`crate::conversion`]), so that no one has to write and store
-//! it. Every function looks at the v1beta2 object alone and leaves out what that does not tell.
+//! Pure, and computed when an object is read in v1beta1 (see [`crate::conversion`]), so that nobody has to store it.
+//! What
+//! does not follow from the v1beta2 object is left out.
 
 use capwasm_object::json;
 use serde_json::{Map, Value, json};
 
 use crate::names::{condition, reason};
 
-/// Limit of a v1beta1 condition's message.
+/// Longest message of a v1beta1 condition.
 const LONGEST_MESSAGE: usize = 10_240;
 
-/// `status.deprecated.v1beta1` of a core object in v1beta2; empty for a kind that has none.
+/// `status.deprecated.v1beta1` of a core object in v1beta2; empty for other kinds.
 pub fn v1beta1_status(kind: &str, object: &Value) -> Value {
     match kind {
         "Cluster" => cluster(object),
@@ -115,13 +116,13 @@ fn find<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     json::items(object, "/status/conditions").iter().find(|condition| condition["type"] == name)
 }
 
-/// A v1beta2 condition under its old name.
+/// A v1beta2 condition with its v1beta1 type.
 fn old(object: &Value, name: &str, old_name: &str) -> Option<Value> {
     let found = find(object, name)?;
     write(old_name, found.get("status")?.as_str()?, found)
 }
 
-/// A set is resized when it neither grows nor shrinks.
+/// `Resized`: the set is neither scaling up nor down.
 fn resized(object: &Value) -> Option<Value> {
     let moving = [condition::SCALING_UP, condition::SCALING_DOWN].map(|name| find(object, name));
     let is = |status: &str| moving.iter().flatten().copied().find(|found| found["status"] == status);
@@ -157,7 +158,7 @@ fn write(name: &str, status: &str, from: &Value) -> Option<Value> {
     Some(Value::Object(map))
 }
 
-/// Something that is under way is information; a failure of ours or of a provider is an error; the rest needs an eye.
+/// `Info` for what is in progress, `Error` for failures of core or of a provider, else `Warning`.
 fn severity(word: &str) -> &'static str {
     const UNDER_WAY: [&str; 9] = [
         reason::NOT_YET_REPORTED,
@@ -178,7 +179,7 @@ fn severity(word: &str) -> &'static str {
     }
 }
 
-/// `Ready` from its parts: the worst that does not hold decides.
+/// `Ready`, which is the worst of its parts that is not True.
 fn summary<'a>(parts: impl IntoIterator<Item = &'a Value>) -> Option<Value> {
     let parts: Vec<&Value> = parts.into_iter().collect();
     let worst = ["Error", "Warning", "Info"]
@@ -201,7 +202,7 @@ mod tests {
         json!({"type": name, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"})
     }
 
-    /// Type, status and severity of each.
+    /// Type, status and severity of each condition.
     fn short(status: &Value) -> Vec<String> {
         json::items(status, "/conditions")
             .iter()

@@ -37,7 +37,7 @@ pub use meta::{ContractReference, Metadata, Object, OwnerReference, TemplateMeta
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Reads a typed view of an untyped object.
+/// Parses the typed view of an object.
 pub fn view<T: DeserializeOwned>(object: &Value) -> Result<T, InvalidObject> {
     T::deserialize(object).map_err(|source| InvalidObject {
         kind: capwasm_object::meta::kind(object).to_owned(),
@@ -46,7 +46,7 @@ pub fn view<T: DeserializeOwned>(object: &Value) -> Result<T, InvalidObject> {
     })
 }
 
-/// An object that its kind's schema would not have let in.
+/// An object does not fit the types of its kind.
 #[derive(Debug, thiserror::Error)]
 #[error("unable to read {kind} {name}")]
 pub struct InvalidObject {

@@ -1,8 +1,8 @@
-//! Points in time as Kubernetes writes them, and durations as Go does, for components: `jiff` would add 220 kB to each.
+//! Timestamps and durations for components, in which `jiff` would add 220 kB to each.
 
 pub mod duration;
 
-/// `2023-11-14T22:13:20Z` (RFC 3339) of seconds since 1970.
+/// `2023-11-14T22:13:20Z` (RFC 3339) for seconds since 1970.
 pub fn format(seconds: u64) -> String {
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
     // Proleptic Gregorian calendar in eras of 400 years that begin on 1 March, so that leap days come last.
@@ -17,7 +17,8 @@ pub fn format(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", of_day / 3600, of_day / 60 % 60, of_day % 60)
 }
 
-/// Seconds since 1970 of such a text, with `Z` or an offset; fractions are cut. None when it is something else or earlier.
+/// Seconds since 1970 of an RFC 3339 text with `Z` or an offset; fractions are cut. `None` for other texts and earlier
+/// times.
 pub fn parse(text: &str) -> Option<u64> {
     let number = |range: std::ops::Range<usize>| {
         text.get(range).filter(|it| it.bytes().all(|b| b.is_ascii_digit()))?.parse::<i64>().ok()

@@ -1,17 +1,17 @@
-//! What upstream's validating webhooks check and neither schema nor CEL can: consistency and immutability of the core kinds.
+//! Upstream's validating webhooks: rules about consistency and immutability that neither schema nor CEL can express.
 
 use capwasm_object::{json, meta, selector};
 use serde_json::Value;
 
 use crate::names::CORE_GROUP;
 
-/// A rule that an object breaks.
+/// A violated rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct Violation {
     /// Path of the field.
     pub field: &'static str,
-    /// What is wrong.
+    /// The problem with the field.
     pub message: String,
 }
 
@@ -19,7 +19,7 @@ fn violation(field: &'static str, message: impl Into<String>) -> Violation {
     Violation { field, message: message.into() }
 }
 
-/// All rules that an object of a core kind breaks, after defaulting. `old` is the stored object on updates.
+/// Violations by an object of a core kind, after defaulting. `old` is the stored object on updates.
 pub fn validate(object: &Value, old: Option<&Value>) -> Vec<Violation> {
     let mut found = Vec::new();
     if meta::group(object) != CORE_GROUP {

@@ -1,10 +1,10 @@
-//! What a call answers: the typed answer of its role.
+//! Typed answers of the roles' functions.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An answer, by role.
+/// Answer of a role's function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
@@ -14,105 +14,105 @@ pub enum Answer {
     Machine(MachineAnswer),
     /// Of `infrastructure-machine-pool.provision`.
     Pool(PoolAnswer),
-    /// Of `bootstrap.generate`; none leaves what is there.
+    /// Of `bootstrap.generate`; `None` keeps the existing data.
     Bootstrap(Option<BootstrapData>),
     /// Of `control-plane.reconcile`.
     ControlPlane(ControlPlaneAnswer),
-    /// Of `controller.reconcile`: it is as it should be.
+    /// Of `controller.reconcile`.
     Reconciled,
-    /// Of every deletion: true when nothing is left.
+    /// Of every deletion: whether nothing is left.
     Gone(bool),
 }
 
-/// What an infrastructure cluster looks like.
+/// State of an infrastructure cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAnswer {
-    /// Machines may be made. Latches.
+    /// Machines may be created. Latches: true is final.
     pub provisioned: bool,
-    /// Of the API server. Latches.
+    /// Endpoint of the API server. Latches.
     pub endpoint: Option<Endpoint>,
-    /// Where machines may stand; may be empty.
+    /// Failure domains for machines; may be empty.
     pub failure_domains: Vec<FailureDomain>,
 }
 
-/// What a machine looks like.
+/// State of an infrastructure machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineAnswer {
-    /// The machine runs. Latches.
+    /// Whether the machine runs. Latches.
     pub provisioned: bool,
-    /// Equal to the Node's. Latches.
+    /// `spec.providerID` of the Node. Latches.
     pub provider_id: Option<String>,
-    /// Where it is reached; may be empty.
+    /// Addresses of the machine; may be empty.
     pub addresses: Vec<Address>,
-    /// The failure domain in which it stands.
+    /// Failure domain of the machine.
     pub failure_domain: Option<String>,
 }
 
-/// What a pool of machines looks like.
+/// State of a pool of machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PoolAnswer {
-    /// The pool stands. Latches.
+    /// Whether the pool exists. Latches.
     pub provisioned: bool,
-    /// Of the instances that there are, each equal to its Node's.
+    /// Provider IDs of the existing instances.
     pub provider_ids: Vec<String>,
-    /// How many instances there are.
+    /// Number of existing instances.
     pub replicas: u32,
 }
 
-/// What a control plane looks like.
+/// State of a control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlPlaneAnswer {
-    /// The first API server answers. Latches.
+    /// Whether the first API server answers. Latches.
     pub initialized: bool,
-    /// Of the API server, where the control plane provides it.
+    /// Endpoint of the API server, if the control plane provides it.
     pub endpoint: Option<Endpoint>,
-    /// The lowest Kubernetes version of all machines: `v1.34.1`.
+    /// Lowest Kubernetes version of its machines, such as `v1.34.1`.
     pub version: Option<String>,
-    /// How many machines there are.
+    /// Number of machines.
     pub replicas: u32,
-    /// How many of them are ready.
+    /// Number of ready machines.
     pub ready: u32,
-    /// How many of them are available.
+    /// Number of available machines.
     pub available: u32,
-    /// How many of them are as the spec wants them.
+    /// Number of machines that match the spec.
     pub up_to_date: u32,
     /// Label selector of the machines, as kubectl takes it.
     pub selector: String,
 }
 
-/// Where an API server listens.
+/// Endpoint of an API server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Endpoint {
-    /// Name or address.
+    /// DNS name or IP address.
     pub host: String,
     /// TCP port.
     pub port: u16,
 }
 
-/// Where machines can be placed.
+/// Failure domain of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureDomain {
-    /// Unique in the cluster.
+    /// Name, unique in the cluster.
     pub name: String,
-    /// Whether control-plane machines may be placed there.
+    /// Whether control plane machines may be placed there.
     pub control_plane: bool,
-    /// Names and values that the provider alone understands.
+    /// Provider-specific names and values.
     pub attributes: Vec<(String, String)>,
 }
 
-/// Where a machine is reached.
+/// Address of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Address {
-    /// From where, and whether `value` is a name.
+    /// Type of the address.
     pub kind: AddressKind,
-    /// Name or IP address.
+    /// DNS name or IP address.
     pub value: String,
 }
 
@@ -126,12 +126,12 @@ pub enum AddressKind {
     InternalIp,
     ExternalDns,
     InternalDns,
-    /// What no Kubernetes knows; an API server refuses it.
+    /// A type that Kubernetes does not know; an API server refuses it.
     Other(String),
 }
 
 impl AddressKind {
-    /// As the API spells it.
+    /// Name in the Kubernetes API, such as `InternalIP`.
     pub fn as_str(&self) -> &str {
         match self {
             AddressKind::Hostname => "Hostname",
@@ -172,12 +172,12 @@ impl From<AddressKind> for String {
     }
 }
 
-/// What a machine runs to become a node.
+/// Bootstrap data of a machine.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootstrapData {
-    /// What `value` is written in.
+    /// Format of `value`.
     pub format: Format,
-    /// The document; secret.
+    /// The document, which is secret.
     #[serde(with = "crate::payload")]
     pub value: Vec<u8>,
 }
@@ -196,12 +196,12 @@ impl fmt::Debug for BootstrapData {
 pub enum Format {
     CloudConfig,
     Ignition,
-    /// None of the contract's; it is handed on as it is.
+    /// A format outside of the contract, passed on unchanged.
     Other(String),
 }
 
 impl Format {
-    /// As it stands in the Secret.
+    /// Name in the Secret, such as `cloud-config`.
     pub fn as_str(&self) -> &str {
         match self {
             Format::CloudConfig => "cloud-config",
@@ -237,7 +237,7 @@ impl From<Format> for String {
 }
 
 impl Answer {
-    /// Bytes of everything of variable size in it.
+    /// Size of its variable parts in bytes.
     pub fn bytes(&self) -> usize {
         let endpoint = |endpoint: &Option<Endpoint>| endpoint.as_ref().map_or(0, |e| e.host.len());
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);

@@ -1,4 +1,4 @@
-//! What is called, and the facts that a call begins with.
+//! Functions of the contract, and the facts of a call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::descriptor::Role;
 use crate::refused::Refused;
 
-/// The functions that the roles export. Written as `interface.function`.
+/// Exported functions of the roles, serialized as `interface.function`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
 pub enum Function {
@@ -39,7 +39,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// All of them.
+    /// All functions.
     pub const ALL: [Function; 12] = [
         Function::ClusterProvision,
         Function::ClusterDeprovision,
@@ -85,7 +85,7 @@ impl Function {
         }
     }
 
-    /// The interface and the function by itself, as in the WIT: `("bootstrap", "generate")`.
+    /// Interface and function, as in the WIT: `("bootstrap", "generate")`.
     pub fn interface_and_function(self) -> (&'static str, &'static str) {
         self.name().split_once('.').unwrap_or_default()
     }
@@ -112,21 +112,21 @@ impl TryFrom<String> for Function {
     }
 }
 
-/// The facts behind the `call` interface.
+/// Answers of the interface `call`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facts {
-    /// Milliseconds since 1970; WASI's wall clock stands at this instant.
+    /// Time of the call in milliseconds since 1970; WASI's wall clock stands at it.
     pub now_ms: u64,
-    /// 1 for the first try since the object, or something that was read, changed.
+    /// 1 for the first call since a change of the object or of anything that was read.
     pub attempt: u32,
-    /// Correlates logs, traces and recordings.
+    /// Id of logs, traces and recordings of the call.
     pub id: String,
-    /// The provider's configuration, JSON text. Empty is answered as `{}`.
+    /// Configuration of the provider as JSON text; empty means `{}`.
     pub configuration: String,
-    /// Objects that the host holds for this call, JSON text by role: `cluster`, `machine`, `machines` ...
+    /// Related objects as JSON texts by relation: `cluster`, `machine`, `machines` ...
     pub related: BTreeMap<String, Vec<String>>,
-    /// How the operations of the previous pass ended, by key.
+    /// Results of the operations of the previous pass, by key.
     pub results: Vec<(String, Result<(), Refused>)>,
 }
 

@@ -5,24 +5,24 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The whole document.
+/// Description of a provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// Name of the provider, a DNS label: `docker-infra`.
     pub name: String,
-    /// The provider's own version: `0.1.0`.
+    /// Version of the provider, such as `0.1.0`.
     pub version: String,
-    /// Version of the WIT package that it speaks: `0.1`.
+    /// Version of the WIT package, such as `0.1`.
     pub contract: String,
-    /// The kinds that it serves.
+    /// Kinds of the provider.
     pub kinds: Vec<KindDescriptor>,
-    /// What it wants to be granted.
+    /// Wanted capabilities.
     #[serde(default)]
     pub wants: Wants,
 }
 
-/// What a kind is for; decides which exported interface is called.
+/// Purpose of a kind, which decides the interface that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -36,99 +36,99 @@ pub enum Role {
     Bootstrap,
     /// `control-plane`.
     ControlPlane,
-    /// `controller`: any other kind of the provider's own.
+    /// `controller`: a kind outside of Cluster API's roles.
     Controller,
-    /// A template of another kind, or data: served, never reconciled.
+    /// `template`: a template or data, served and never reconciled.
     Template,
 }
 
-/// Which calls exclude each other.
+/// Scope of mutual exclusion of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExclusiveBy {
-    /// One call per object at a time.
+    /// One call at a time for an object.
     #[default]
     Object,
-    /// One call at a time for all objects of this kind in one cluster.
+    /// One call at a time for the kind's objects of one cluster.
     Cluster,
 }
 
-/// One served kind.
+/// A kind of the provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KindDescriptor {
-    /// What it is for.
+    /// Role of the kind.
     pub role: Role,
-    /// API group.
+    /// API group, such as `infrastructure.cluster.x-k8s.io`.
     pub group: String,
-    /// Kind.
+    /// Kind, such as `DockerMachine`.
     pub kind: String,
-    /// The API version in which objects are handed to the provider.
+    /// API version in which the provider gets objects.
     pub version: String,
-    /// Finalizers that the host sets before the first effect and removes when nothing is left. The first is the
-    /// provider's own, the others are taken over from earlier owners.
+    /// Finalizers that the host adds before the first side effect and removes when nothing is left. The first is the
+    /// provider's own, the others are taken over from earlier controllers.
     #[serde(default)]
     pub finalizers: Vec<String>,
-    /// Paths outside of status that the provider may set with `outcome.set-own`: `spec.providerID`.
+    /// Paths outside of status that the provider may set with `outcome.set-own`, such as `spec.providerID`.
     #[serde(default)]
     pub own: Vec<String>,
-    /// Fields and types of conditions of the status that nobody but people act on before the object is provisioned. A status
-    /// that brings nothing else may be written a moment later, with what comes next.
+    /// Fields of the status and types of conditions that are only for people until the object is provisioned. A status
+    /// without other changes may be written a moment later, with the next one.
     #[serde(default)]
     pub may_wait: Vec<String>,
-    /// Which calls exclude each other.
+    /// Scope of mutual exclusion of calls.
     #[serde(default)]
     pub exclusive_by: ExclusiveBy,
-    /// Of a controller: the path of the name of the Secret (type `cluster.x-k8s.io/secret`, in the object's namespace) that
-    /// `secrets.bootstrap-data` opens: `spec.userDataRef.name`.
+    /// Path of the name of the Secret (type `cluster.x-k8s.io/secret`, in the object's namespace) that
+    /// `secrets.bootstrap-data` reads, for the role `controller`: `spec.userDataRef.name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bootstrap_data: Option<String>,
-    /// Whether the export `admission` is asked about its objects before they are stored.
+    /// Whether the export `admission` defaults and validates its objects.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub admission: bool,
-    /// The CustomResourceDefinition, whole. The host adds the contract labels.
+    /// CustomResourceDefinition of the kind. The host adds the contract labels.
     pub crd: Value,
 }
 
-/// The capabilities that a provider wants. What it gets is in its WasmProvider, in the same shape.
+/// Capabilities that a provider wants. Those that it gets are in its WasmProvider, in the same shape.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Wants {
-    /// Named HTTP endpoints (`http://NAME.endpoint/`): `docker`.
+    /// Names of HTTP endpoints (`http://NAME.endpoint/`), such as `docker`.
     pub endpoints: Vec<String>,
-    /// HTTP origins: `https://*.example.org:5000`.
+    /// HTTP origins, such as `https://*.example.org:5000`.
     pub origins: Vec<String>,
-    /// Kinds of the management cluster that it reads, besides the object and its `related` ones.
+    /// Kinds of the management cluster to read, besides the object and its `related` ones.
     pub reads: Vec<KindPattern>,
-    /// Kinds of the management cluster that it creates, patches or deletes.
+    /// Kinds of the management cluster to create, patch or delete.
     pub writes: Vec<KindPattern>,
-    /// Kinds of the workload cluster that it reads.
+    /// Kinds of the workload cluster to read.
     pub workload_reads: Vec<KindPattern>,
-    /// Those of `workload_reads` whose changes wake: the host watches all objects of the kind in each workload cluster where one
-    /// is read. Nodes wake anyway.
+    /// Kinds among `workload_reads` whose changes wake objects: the host watches them in each workload cluster where
+    /// one is read. Nodes always wake.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub workload_watches: Vec<KindPattern>,
-    /// Kinds of the workload cluster that it creates, patches or deletes.
+    /// Kinds of the workload cluster to create, patch or delete.
     pub workload_writes: Vec<KindPattern>,
-    /// Secrets of the object's namespace, by name; `*` matches any part: `*-ca`. The bootstrap data needs none.
+    /// Names of Secrets in the object's namespace; `*` matches any part: `*-ca`. Bootstrap data needs none.
     pub secrets: Vec<String>,
-    /// Keys and certificates.
+    /// Whether to make keys and certificates.
     pub pki: bool,
-    /// Membership of the workload cluster's etcd.
+    /// Whether to read and change members of the workload cluster's etcd.
     pub etcd: bool,
 }
 
 /// `{group, kind}`; `kind` may be `*` for every kind of the group. The core group is `""`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KindPattern {
-    /// API group.
+    /// API group; empty for the core group.
     pub group: String,
     /// Kind, or `*`.
     pub kind: String,
 }
 
 impl KindPattern {
-    /// Whether it names this kind.
+    /// Whether the pattern covers a kind.
     pub fn matches(&self, group: &str, kind: &str) -> bool {
         self.group == group && (self.kind == "*" || self.kind == kind)
     }

@@ -1,76 +1,76 @@
-//! Why a call gave no reply.
+//! Failed calls.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How a call failed. Its outcome is lost.
+/// Why a call failed. Its outcome is lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Failure {
-    /// The guest trapped: a panic, an `unreachable`, a stack overflow, a broken call of the host.
+    /// The guest trapped: a panic, an `unreachable`, a stack overflow, an invalid host call.
     Trap {
-        /// What wasmtime or the host says.
+        /// Message of wasmtime or the host.
         message: String,
-        /// The guest's functions, innermost first, with their names.
+        /// Names of the guest's functions, innermost first.
         backtrace: Vec<String>,
-        /// The last of what the guest wrote to stderr: a Rust guest's panic message.
+        /// End of the guest's stderr: a Rust guest's panic message.
         stderr: String,
     },
-    /// The CPU budget is used up.
+    /// The CPU time limit was passed.
     Cpu {
-        /// The budget.
+        /// The limit.
         limit: Duration,
-        /// Where the guest was, innermost first.
+        /// Names of the guest's functions, innermost first.
         backtrace: Vec<String>,
     },
-    /// The wall time is over.
+    /// The wall time limit was passed.
     Wall {
         /// The limit.
         limit: Duration,
     },
-    /// More memory than granted.
+    /// The memory limit was passed.
     Memory {
-        /// What the guest would have had, bytes.
+        /// Requested size in bytes.
         asked: usize,
-        /// The limit, bytes.
+        /// The limit in bytes.
         limit: usize,
-        /// Who asked, innermost first.
+        /// Names of the guest's functions, innermost first.
         backtrace: Vec<String>,
     },
-    /// Answer and outcome are too large.
+    /// Answer and outcome exceed their limit.
     Result {
-        /// The limit, bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// Host code panicked. A bug of the host, which this call alone pays for.
+    /// Host code panicked: a bug of the host. Other calls are not affected.
     Panic {
-        /// The panic's message.
+        /// Message of the panic.
         message: String,
     },
-    /// No slot became free in the time of a whole call.
+    /// No slot became free within the time of a call.
     Busy {
-        /// How long the call waited.
+        /// Waiting time.
         waited: Duration,
     },
     /// The component does not export the role.
     NotExported,
-    /// The instance could not be made: a host limit such as the pool's, or memory of the host.
+    /// Instantiation failed: a limit of the host, such as that of the pool, or its memory.
     Instantiate {
-        /// What wasmtime says.
+        /// Message of wasmtime.
         message: String,
     },
 }
 
 impl Failure {
-    /// Whether the guest is at fault in a way that another version of it may not be. Only these count for an automatic
-    /// rollback; limits and a busy host do not.
+    /// Whether another version of the guest may not fail so. Only these failures count for an automatic rollback;
+    /// limits and a busy host do not.
     pub fn is_trap(&self) -> bool {
         matches!(self, Failure::Trap { .. })
     }
 
-    /// CamelCase, for conditions, events and metrics.
+    /// CamelCase reason for conditions, events and metrics, such as `ProviderTrapped`.
     pub fn reason(&self) -> &'static str {
         match self {
             Failure::Trap { .. } => "ProviderTrapped",

@@ -12,38 +12,38 @@ use serde_json::{Map, Value};
 use crate::reference::{ObjectRef, Place};
 use crate::refused::Refused;
 
-/// Everything that one call collected.
+/// Everything that a call collected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Outcome {
     /// JSON merge patches of the object's status, in order.
     pub status: Vec<Value>,
-    /// JSON merge patches of the object's spec and metadata, in order; not yet held against the paths that the descriptor
-    /// declares as the provider's own.
+    /// JSON merge patches of the object's spec and metadata, in order; not checked yet against the provider's own
+    /// paths.
     pub own: Vec<Value>,
-    /// Conditions of the object, in order; the last one of a name counts.
+    /// Conditions of the object, in order; the last one of a type counts.
     pub conditions: Vec<Condition>,
     /// Events about the object, in order.
     pub events: Vec<Event>,
-    /// Writes, to be run in order; the first failure stops the rest.
+    /// Writes, in order; the first failure stops the rest.
     pub operations: Vec<Operation>,
-    /// Call again after this time at the latest: the shortest that was asked for, in whole milliseconds.
+    /// Call again after this time at the latest, in whole milliseconds: the shortest requested one.
     pub wake_after: Option<Duration>,
-    /// Call again as soon as what this outcome wrote can be read.
+    /// Call again when the caches show what this outcome wrote.
     pub wake_when_applied: bool,
 }
 
-/// A condition; the host keeps its times.
+/// A condition; the host sets its times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// Its type: `ContainerProvisioned`.
+    /// Type, such as `ContainerProvisioned`.
     pub name: String,
-    /// True, False, or none for Unknown.
+    /// True or False; `None` is Unknown.
     pub status: Option<bool>,
-    /// CamelCase.
+    /// CamelCase reason.
     pub reason: String,
-    /// For a person.
+    /// Message for people.
     pub message: String,
 }
 
@@ -51,11 +51,11 @@ pub struct Condition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
-    /// `Warning` instead of `Normal`.
+    /// Type `Warning` instead of `Normal`.
     pub warning: bool,
-    /// CamelCase.
+    /// CamelCase reason.
     pub reason: String,
-    /// For a person, one sentence.
+    /// One sentence for people.
     pub message: String,
 }
 
@@ -71,28 +71,27 @@ impl Event {
     }
 }
 
-/// One write. `key` names it in the results of the next pass ([`Facts::results`](crate::Facts::results)).
+/// A write. `key` names its result in the next pass ([`Facts::results`](crate::Facts::results)).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs, reason = "the fields are those of the methods of `Outcome`")]
 pub enum Operation {
-    /// Create if absent; ours is adopted, another's is a conflict.
+    /// Create if absent; an object that an earlier pass created is adopted, another one is a conflict.
     Create { key: String, place: Place, object: Value },
-    /// Server-side apply of an object whose whole intent is ours.
+    /// Server-side apply; only for objects whose whole intent is the provider's.
     Apply { key: String, place: Place, object: Value },
     /// JSON merge patch.
     Patch { key: String, place: Place, target: ObjectRef, merge: Value },
-    /// A condition on another object of the management cluster.
+    /// Sets a condition on another object of the management cluster.
     SetConditionOf { key: String, target: ObjectRef, condition: Condition },
-    /// Deletes, only the object with this uid if there is one; already gone is a success.
+    /// Deletes the object, with this uid if given; a missing one is a success.
     Delete { key: String, place: Place, target: ObjectRef, uid: Option<String> },
-    /// A write that is not granted, which the host puts at the place where the guest asked for it: it fails there and stops
-    /// the rest, so that no later operation relies on it.
+    /// A write without grant, in its place: it fails there and stops later operations, which may rely on it.
     Refused { key: String, refused: Refused },
 }
 
 impl Operation {
-    /// What names it in the results of the next pass.
+    /// Name of its result in the next pass.
     pub fn key(&self) -> &str {
         match self {
             Operation::Create { key, .. }
@@ -106,19 +105,19 @@ impl Operation {
 }
 
 impl Outcome {
-    /// Merged into the status (JSON merge patch: null clears).
+    /// Adds a JSON merge patch of the status; null removes a field.
     pub fn status(&mut self, fields: Value) -> &mut Outcome {
         self.status.push(fields);
         self
     }
 
-    /// Merged into spec or metadata: `json!({"spec": {"providerID": …}})`.
+    /// Adds a JSON merge patch of spec or metadata: `json!({"spec": {"providerID": …}})`.
     pub fn own(&mut self, fields: Value) -> &mut Outcome {
         self.own.push(fields);
         self
     }
 
-    /// Sets a condition of the object; none is `Unknown`.
+    /// Sets a condition of the object; a status of `None` is Unknown.
     pub fn condition(
         &mut self,
         name: &str,
@@ -136,49 +135,49 @@ impl Outcome {
         self
     }
 
-    /// A normal event.
+    /// Adds a `Normal` event.
     pub fn event(&mut self, reason: &str, message: impl Into<String>) -> &mut Outcome {
         self.events.push(Event::normal(reason, message));
         self
     }
 
-    /// A warning event.
+    /// Adds a `Warning` event.
     pub fn warning(&mut self, reason: &str, message: impl Into<String>) -> &mut Outcome {
         self.events.push(Event::warning(reason, message));
         self
     }
 
-    /// Call again after this time at the latest; the shortest counts.
+    /// Requests a call after this time at the latest; the shortest counts.
     pub fn wake_after(&mut self, delay: Duration) -> &mut Outcome {
         self.wake_after = Some(self.wake_after.map_or(delay, |known| known.min(delay)));
         self
     }
 
-    /// Call again as soon as what this outcome wrote can be read: persist first, act then.
+    /// Requests a call when the caches show what this outcome wrote: persist first, act then.
     pub fn wake_when_applied(&mut self) -> &mut Outcome {
         self.wake_when_applied = true;
         self
     }
 
-    /// Creates if absent; ours is adopted, another's is a conflict.
+    /// Adds an [`Operation::Create`].
     pub fn create(&mut self, key: impl Into<String>, place: Place, object: Value) -> &mut Outcome {
         self.operations.push(Operation::Create { key: key.into(), place, object });
         self
     }
 
-    /// Server-side apply of an object whose whole intent is ours.
+    /// Adds an [`Operation::Apply`].
     pub fn apply(&mut self, key: impl Into<String>, place: Place, object: Value) -> &mut Outcome {
         self.operations.push(Operation::Apply { key: key.into(), place, object });
         self
     }
 
-    /// JSON merge patch.
+    /// Adds an [`Operation::Patch`].
     pub fn patch(&mut self, key: impl Into<String>, place: Place, target: ObjectRef, merge: Value) -> &mut Outcome {
         self.operations.push(Operation::Patch { key: key.into(), place, target, merge });
         self
     }
 
-    /// A condition on another object of the management cluster.
+    /// Adds an [`Operation::SetConditionOf`].
     pub fn set_condition_of(
         &mut self,
         key: impl Into<String>,
@@ -193,7 +192,7 @@ impl Outcome {
         self
     }
 
-    /// Deletes; an object that is already gone, or has another uid, is a success.
+    /// Adds an [`Operation::Delete`].
     pub fn delete(
         &mut self,
         key: impl Into<String>,
@@ -210,12 +209,12 @@ impl Outcome {
         *self == Outcome::default()
     }
 
-    /// The condition of that name, when it was set.
+    /// The condition of this type, if it was set.
     pub fn condition_named(&self, name: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.name == name)
     }
 
-    /// What the status patches make of an empty status.
+    /// The status patches applied to an empty status.
     pub fn merged_status(&self) -> Value {
         let mut merged = Value::Object(Map::new());
         self.status.iter().for_each(|patch| merge_patch::apply(&mut merged, patch));

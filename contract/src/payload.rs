@@ -20,7 +20,7 @@ enum Read {
     Base64(String),
 }
 
-/// Writes bytes.
+/// Serializes bytes.
 ///
 /// # Errors
 /// The serializer's own.
@@ -33,7 +33,7 @@ pub fn serialize<S: Serializer>(bytes: impl AsRef<[u8]>, serializer: S) -> Resul
     .serialize(serializer)
 }
 
-/// Reads bytes.
+/// Deserializes bytes.
 ///
 /// # Errors
 /// When it is neither of the two, or no base64.

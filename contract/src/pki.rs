@@ -1,10 +1,10 @@
-//! Keys and certificates.
+//! Keys and certificates of the capability `pki`.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Algorithms of keys, by their names.
+/// Key algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -17,13 +17,13 @@ pub enum Algorithm {
     Ed25519,
 }
 
-/// A certificate and its private key.
+/// Certificate with its private key.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pair {
-    /// The certificate, PEM.
+    /// Certificate as PEM.
     pub certificate_pem: String,
-    /// The private key, PEM.
+    /// Private key as PEM.
     pub key_pem: String,
 }
 
@@ -34,16 +34,16 @@ impl fmt::Debug for Pair {
     }
 }
 
-/// Whom a client certificate is for.
+/// Subject of a client certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
-    /// The user, for Kubernetes.
+    /// Common name: the user in Kubernetes.
     pub common_name: String,
-    /// The user's groups, for Kubernetes.
+    /// Organizations: the groups in Kubernetes.
     pub organizations: Vec<String>,
-    /// Subject alternative names that are names of hosts.
+    /// Subject alternative names: DNS names.
     pub dns_names: Vec<String>,
-    /// Subject alternative names that are addresses.
+    /// Subject alternative names: IP addresses.
     pub ip_addresses: Vec<String>,
 }

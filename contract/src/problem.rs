@@ -1,4 +1,4 @@
-//! Why a provider did not finish.
+//! Problems that a provider reports.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,89 +7,89 @@ use serde::{Deserialize, Serialize};
 
 use crate::refused::{Refusal, Refused};
 
-/// Decides retry, event and severity.
+/// Class of a problem, which decides retry, event and severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Fault {
-    /// Somebody else has to act first. Not an error. What was read wakes the object.
+    /// Something else has to happen first; no error. Changes of what was read wake the object.
     Waiting,
-    /// Try again with backoff.
+    /// Retry with backoff.
     Transient,
-    /// The object asks for what cannot be; tried again when it, or something that was read, changes.
+    /// The object's spec is invalid; retried when it, or something that was read, changes.
     Invalid,
-    /// As `Invalid`, and reported as a failure that needs a person.
+    /// As `Invalid`, reported as a failure that needs a person.
     Terminal,
-    /// This provider does not do that.
+    /// The provider does not support the request.
     Unsupported,
 }
 
-/// An unfinished call. What the outcome collected before is still carried out.
+/// Why a call could not finish. The outcome so far is still carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{reason}: {message}")]
 pub struct Problem {
-    /// Decides what happens next.
+    /// Class of the problem.
     pub fault: Fault,
-    /// CamelCase; becomes the reason of the `Ready` condition and of the event.
+    /// CamelCase; reason of the condition `Ready` and of the event.
     pub reason: String,
-    /// For a person: what happened and what to do.
+    /// What happened and what to do, for people.
     pub message: String,
-    /// Try again after this time, instead of the host's own backoff.
+    /// Retry after this time instead of the host's backoff.
     pub retry_after: Option<Duration>,
 }
 
 impl Problem {
-    /// Somebody else has to act first.
+    /// A problem of class [`Fault::Waiting`].
     pub fn waiting(reason: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem::new(Fault::Waiting, reason, message)
     }
 
-    /// Try again with backoff.
+    /// A problem of class [`Fault::Transient`].
     pub fn transient(reason: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem::new(Fault::Transient, reason, message)
     }
 
-    /// The object asks for what cannot be.
+    /// A problem of class [`Fault::Invalid`].
     pub fn invalid(reason: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem::new(Fault::Invalid, reason, message)
     }
 
-    /// A failure that needs a person.
+    /// A problem of class [`Fault::Terminal`].
     pub fn terminal(reason: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem::new(Fault::Terminal, reason, message)
     }
 
-    /// This provider does not do that.
+    /// A problem of class [`Fault::Unsupported`].
     pub fn unsupported(reason: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem::new(Fault::Unsupported, reason, message)
     }
 
-    /// A problem of any fault.
+    /// A problem of any class.
     pub fn new(fault: Fault, reason: impl Into<String>, message: impl Into<String>) -> Problem {
         Problem { fault, reason: reason.into(), message: message.into(), retry_after: None }
     }
 
-    /// The same problem, tried again after `delay`.
+    /// Sets the time of the retry.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Problem {
         self.retry_after = Some(delay);
         self
     }
 
-    /// The same problem with `context` in front of its message.
+    /// Prefixes the message.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Problem {
         self.message = format!("{context}: {}", self.message);
         self
     }
 
-    /// Bytes of its texts.
+    /// Size of its texts in bytes.
     pub fn bytes(&self) -> usize {
         self.reason.len() + self.message.len()
     }
 }
 
-/// How long to wait for another side that nothing announces.
+/// Delay of a retry when no change will announce that the other side is available.
 const UNAVAILABLE_RETRY: Duration = Duration::from_secs(10);
 
 /// What a refusal means where the provider has no better idea: what is absent or unreachable is waited for, what is

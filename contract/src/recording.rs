@@ -1,9 +1,9 @@
-//! The format of recordings: one call with everything that went in and out, as a host writes it into a file.
+//! Format of recordings: one call with its input and output, as a host writes it to a file.
 //!
-//! What the host was asked stands on a tape, request by request, as the guest saw it answered. A host adds under which terms
-//! the call ran; [`RecordedCall`] is what anybody else needs to make it again.
+//! The tape has the requests of the guest with their answers. A host adds the settings of the call; [`RecordedCall`] is
+//! the part that is needed to replay it.
 //!
-//! A recording has whatever the guest saw, tokens and keys among it.
+//! A recording contains what the guest saw, tokens and keys among it.
 
 mod on_tape;
 mod request;
@@ -25,98 +25,98 @@ use crate::pki::Pair;
 use crate::problem::Problem;
 use crate::refused::Refused;
 
-/// The version of the format; the only one that there is.
+/// The only version of the format.
 pub const FORMAT: u32 = 1;
 
-/// A recording as it is written: its format, and everything else beside it.
+/// A recording in a file: the format version beside the fields of the recording.
 #[derive(Serialize)]
 pub struct Written<'a, T> {
     /// [`FORMAT`].
     pub format: u32,
-    /// The call, and the terms under which it ran.
+    /// The call with its settings.
     #[serde(flatten)]
     pub recording: &'a T,
 }
 
-/// What is read of a recording first: whether the rest can be.
+/// The part of a recording that is read first, to check the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct Header {
-    /// The version of its format.
+    /// Version of the format.
     pub format: u32,
 }
 
-/// The call of a recording: what went in, what was asked, and how it ended.
+/// The call of a recording.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct RecordedCall {
-    /// Which exported function.
+    /// Exported function that was called.
     pub function: Function,
-    /// The object, JSON text as the guest got it.
+    /// The object as JSON text, as the guest got it.
     pub object: String,
-    /// What the guest could ask about the call.
+    /// Answers of the interface `call`.
     pub facts: Facts,
-    /// Every import that had to be answered, in order.
+    /// Requests of the guest with their answers, in order.
     pub tape: Vec<Entry>,
-    /// How it ended.
+    /// Result of the call.
     pub ended: Ended,
 }
 
-/// How a call ended.
+/// Result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ended {
-    /// With a reply.
+    /// The call replied.
     Replied {
-        /// The role's answer, or why there is none.
+        /// Answer of the role's function, or the problem.
         answer: Result<Answer, Problem>,
-        /// What should be, besides.
+        /// What the call collected.
         outcome: Outcome,
     },
-    /// With none: a trap, or a limit.
+    /// The call failed: a trap or a limit.
     Failed(Failure),
 }
 
-/// One import call and its answer.
+/// A request with its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What was asked.
+    /// The request.
     #[serde(flatten)]
     pub request: Request,
-    /// What was answered; none when the call ended while it waited.
+    /// The answer; `None` when the call ended while it waited.
     pub answer: Option<Answered>,
 }
 
-/// An answer.
+/// Answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answered {
-    /// It was given.
+    /// Successful.
     Given(Given),
-    /// It was not.
+    /// Refused.
     Refused(Refused),
 }
 
-/// What was given. Which form belongs to which request follows from the contract.
+/// Value of a successful answer; the contract says which request has which.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Given {
-    /// Done; there is nothing to say.
+    /// No value.
     Done,
-    /// An object, a certificate, a hash, a token.
+    /// An object, certificate, hash or token.
     Text(String),
-    /// Objects.
+    /// A list of objects.
     Texts(Vec<String>),
-    /// Of a Secret.
+    /// A value of a Secret.
     #[serde(with = "crate::payload")]
     Bytes(Vec<u8>),
-    /// Milliseconds.
+    /// A time in milliseconds.
     Number(u64),
-    /// Of an HTTP request.
+    /// An HTTP response.
     Response(HttpResponse<Bytes>),
     /// Members of etcd.
     Members(Vec<EtcdMember>),
-    /// A certificate and its key.
+    /// A certificate with its key.
     Pair(Pair),
-    /// A public and a private key.
+    /// A public and a private key, as PEM.
     Keys(String, String),
 }
 
@@ -127,11 +127,11 @@ impl fmt::Debug for Given {
     }
 }
 
-/// What an entry costs besides its texts.
+/// Memory use of an entry besides its texts.
 const ENTRY_BYTES: usize = 128;
 
 impl Entry {
-    /// Roughly the memory that it takes, bytes.
+    /// Memory use in bytes, roughly.
     pub fn bytes(&self) -> usize {
         let answer = match &self.answer {
             Some(Answered::Given(given)) => given.bytes(),
@@ -143,7 +143,7 @@ impl Entry {
 }
 
 impl Given {
-    /// Bytes of everything of variable size in it.
+    /// Size of its variable parts in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Given::Done | Given::Number(_) => 0,
@@ -161,10 +161,9 @@ impl Given {
     }
 }
 
-/// The entry of a tape that answers a request of this class when another component makes the call, or the same one after it
-/// was changed. Reads may come in any order, and again: what was read again reads as it did last. Effects have to come one
-/// after another, as they were recorded. `used` has for each entry whether it answered already, and `same` says whether an
-/// entry's request is the one that is made.
+/// Index of the entry that answers a request of this class, when another component, or a changed one, makes the call.
+/// Reads may come in any order and be repeated: a repeated read gets the last answer. Effects must come in the recorded
+/// order. `used` says which entries have answered already, `same` whether an entry has the request.
 pub fn answering(entries: &[Entry], used: &[bool], class: Class, same: impl Fn(&Request) -> bool) -> Option<usize> {
     if class == Class::Effect {
         return next_effect(entries, used).filter(|at| same(&entries[*at].request));
@@ -174,7 +173,7 @@ pub fn answering(entries: &[Entry], used: &[bool], class: Class, same: impl Fn(&
     first.or_else(|| all.next_back())
 }
 
-/// The first effect on a tape that was not asked for yet.
+/// Index of the first effect that was not used yet.
 pub fn next_effect(entries: &[Entry], used: &[bool]) -> Option<usize> {
     (0..entries.len()).find(|at| !used[*at] && entries[*at].request.class() == Class::Effect)
 }

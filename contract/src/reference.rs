@@ -1,32 +1,32 @@
-//! Names of objects: one of them, all that a list selects, and the API server that has them.
+//! References to objects and lists, and the API server that they are for.
 
 use std::fmt;
 
 use capwasm_object::group_version::group;
 use serde::{Deserialize, Serialize};
 
-/// Names one object.
+/// Reference to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
     /// `group/version`, `v1` for the core group, or `group/` where the host takes the version that its contract knows.
     pub api_version: String,
-    /// In CamelCase: `Machine`.
+    /// Kind, such as `Machine`.
     pub kind: String,
-    /// None for the reconciled object's own namespace, and for cluster-scoped kinds.
+    /// `None` for the reconciled object's namespace, and for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// `metadata.name`.
+    /// Name of the object.
     pub name: String,
 }
 
 impl ObjectRef {
-    /// An object of the reconciled object's own namespace, or of a cluster-scoped kind.
+    /// An object in the reconciled object's namespace, or of a cluster-scoped kind.
     pub fn new(api_version: impl Into<String>, kind: impl Into<String>, name: impl Into<String>) -> ObjectRef {
         ObjectRef { api_version: api_version.into(), kind: kind.into(), namespace: None, name: name.into() }
     }
 
-    /// The same in a namespace.
+    /// Sets the namespace.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> ObjectRef {
         self.namespace = Some(namespace.into());
@@ -38,7 +38,7 @@ impl ObjectRef {
         group(&self.api_version)
     }
 
-    /// Bytes of its texts.
+    /// Size of its texts in bytes.
     pub fn bytes(&self) -> usize {
         self.api_version.len() + self.kind.len() + self.name.len() + self.namespace.as_ref().map_or(0, String::len)
     }
@@ -53,35 +53,36 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// Names all objects of a kind that a list is asked for.
+/// Selection of a kind's objects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Selection {
     /// `group/version`, `v1` for the core group, or `group/` where the host takes the version that its contract knows.
     pub api_version: String,
-    /// In CamelCase: `Machine`.
+    /// Kind, such as `Machine`.
     pub kind: String,
-    /// None for the reconciled object's own namespace in the management cluster, and for all of a workload cluster.
+    /// `None` for the reconciled object's namespace in the management cluster, and for all namespaces of a workload
+    /// cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// A label selector as kubectl takes it: `app=x,!old`. Empty selects all.
+    /// Label selector as kubectl takes it: `app=x,!old`. Empty selects all.
     pub labels: String,
 }
 
 impl Selection {
-    /// Objects of a kind whatever their labels, in the reconciled object's own namespace or in all of a workload cluster.
+    /// All objects of a kind, in the reconciled object's namespace or in all of a workload cluster.
     pub fn of(api_version: impl Into<String>, kind: impl Into<String>) -> Selection {
         Selection { api_version: api_version.into(), kind: kind.into(), namespace: None, labels: String::new() }
     }
 
-    /// Those of a namespace.
+    /// Sets the namespace.
     #[must_use]
     pub fn in_namespace(mut self, namespace: impl Into<String>) -> Selection {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Those that a label selector, as kubectl takes it, selects.
+    /// Sets the label selector, as kubectl takes it.
     #[must_use]
     pub fn labelled(mut self, labels: impl Into<String>) -> Selection {
         self.labels = labels.into();
@@ -93,7 +94,7 @@ impl Selection {
         group(&self.api_version)
     }
 
-    /// Bytes of its texts.
+    /// Size of its texts in bytes.
     pub fn bytes(&self) -> usize {
         self.api_version.len() + self.kind.len() + self.labels.len() + self.namespace.as_ref().map_or(0, String::len)
     }
@@ -108,12 +109,12 @@ impl fmt::Display for Selection {
     }
 }
 
-/// Which API server.
+/// API server of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Place {
-    /// The one that holds the Cluster objects.
+    /// The management cluster.
     Management,
-    /// The one of the cluster being provisioned.
+    /// The workload cluster.
     Workload,
 }

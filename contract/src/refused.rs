@@ -1,38 +1,38 @@
-//! Why a capability gave no answer, or an operation of the previous pass was not carried out: the contract's `call-error`.
+//! Refusals of capabilities and of operations: the contract's `call-error`.
 
 use serde::{Deserialize, Serialize};
 
-/// The kinds of refusal; a guest decides by these.
+/// Kind of a refusal, for the guest's control flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    /// There is no such thing (yet).
+    /// It does not exist (yet).
     NotFound,
-    /// Somebody else changed or owns it.
+    /// It was changed, or belongs to somebody else.
     Conflict,
-    /// It is there already, and it is not ours.
+    /// It exists and belongs to somebody else.
     AlreadyExists,
-    /// The request makes no sense to the other side.
+    /// The request is invalid.
     Invalid,
     /// Not granted by the WasmProvider.
     Denied,
-    /// A granted limit was passed: size, time, number of requests.
+    /// A limit was passed: size, time, number of requests.
     Limit,
-    /// The other side cannot be reached just now.
+    /// The other side is unreachable at present.
     Unavailable,
-    /// The host or the other side does not do that.
+    /// Neither host nor other side supports it.
     Unsupported,
 }
 
-/// A refused call: the kind for the guest's control flow, the rest for people.
+/// A refused request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}: {message}")]
 pub struct Refused {
-    /// Decides what the one who asked does next.
+    /// For the guest's control flow.
     pub refusal: Refusal,
-    /// CamelCase, stable.
+    /// Stable CamelCase reason.
     pub reason: String,
-    /// For a person; says what to do where something can be done.
+    /// Message for people, with advice where there is any.
     pub message: String,
 }
 
@@ -42,30 +42,30 @@ impl Refused {
         Refused { refusal, reason: reason.into(), message: message.into() }
     }
 
-    /// Not granted. `message` names the missing grant.
+    /// A refusal for a missing grant, which `message` names.
     pub fn denied(message: impl Into<String>) -> Self {
         Self::new(Refusal::Denied, "NotGranted", message)
     }
 
-    /// No such thing, with the reason `NotFound`.
+    /// A refusal of kind and reason `NotFound`.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(Refusal::NotFound, "NotFound", message)
     }
 
-    /// The call makes no sense to the other side.
+    /// A refusal of kind `Invalid`.
     pub fn invalid(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Refusal::Invalid, reason, message)
     }
 
-    /// Whether there is no such thing.
+    /// Whether the kind is `NotFound`.
     pub fn is_not_found(&self) -> bool {
         self.refusal == Refusal::NotFound
     }
 }
 
-/// `Ok(None)` instead of a `not-found`.
+/// Makes `not-found` an `Ok(None)`.
 pub trait Optional<T> {
-    /// Turns `not-found` into `None`; other refusals stay.
+    /// Turns `not-found` into `None`; other refusals remain.
     ///
     /// # Errors
     /// Every other refusal.

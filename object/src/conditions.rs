@@ -7,31 +7,30 @@ use serde_json::{Value, json};
 
 use crate::json;
 
-/// Where an object has its conditions. Objects of the v1beta1 contract may have metav1 conditions besides their older ones; those come
-/// first.
+/// Paths of conditions, in order of preference: v1beta1 objects may have metav1 conditions besides their older ones.
 const LISTS: [&str; 2] = ["/status/v1beta2/conditions", "/status/conditions"];
 
-/// The entries of an object under a type, the one that counts first.
+/// Conditions of a type, the preferred one first.
 pub fn entries<'a>(object: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     LISTS.into_iter().filter_map(move |list| find(json::items(object, list), name))
 }
 
-/// An object's condition.
+/// The preferred condition of a type.
 pub fn get<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     entries(object, name).next()
 }
 
-/// Whether a condition is reported and holds.
+/// Whether a condition is reported as True.
 pub fn is_true(object: &Value, name: &str) -> bool {
     get(object, name).is_some_and(|condition| text(condition, "status") == "True")
 }
 
-/// The entry of a list under a type.
+/// The condition of a type in a list.
 pub fn find<'a>(list: &'a [Value], name: &str) -> Option<&'a Value> {
     list.iter().find(|condition| text(condition, "type") == name)
 }
 
-/// Puts a condition into a list, in place of the one of its type.
+/// Adds a condition to a list, or replaces the one of its type.
 pub fn put(list: &mut Vec<Value>, mut condition: Value, now: &str) {
     stamp(&mut condition, list, now);
     match list.iter_mut().find(|held| text(held, "type") == text(&condition, "type")) {
@@ -40,7 +39,7 @@ pub fn put(list: &mut Vec<Value>, mut condition: Value, now: &str) {
     }
 }
 
-/// Sets `lastTransitionTime`: what it was in `before` if the status is the same there, otherwise `now` (RFC 3339).
+/// Sets `lastTransitionTime`: that of `before` if the status is the same there, otherwise `now` (RFC 3339).
 pub fn stamp(condition: &mut Value, before: &[Value], now: &str) {
     let held = find(before, text(condition, "type"));
     let same = held.filter(|held| text(held, "status") == text(condition, "status"));

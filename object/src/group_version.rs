@@ -1,6 +1,6 @@
 //! `apiVersion`: group and version of a kind, `apps/v1`, or `v1` alone in the core group.
 
-/// Group and version; the group is empty for the core group.
+/// Splits into group, empty for the core group, and version.
 pub fn split(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }

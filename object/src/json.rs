@@ -35,17 +35,17 @@ pub fn at<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
     }
 }
 
-/// The text at a JSON pointer, if it is there and not empty.
+/// The text at a JSON pointer, unless it is empty.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
     at(object, pointer)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The truth value at a JSON pointer.
+/// The boolean at a JSON pointer.
 pub fn flag(object: &Value, pointer: &str) -> Option<bool> {
     at(object, pointer)?.as_bool()
 }
 
-/// The whole number at a JSON pointer.
+/// The integer at a JSON pointer.
 pub fn number(object: &Value, pointer: &str) -> Option<i64> {
     at(object, pointer)?.as_i64()
 }
@@ -55,7 +55,7 @@ pub fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
     at(object, pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The map at a path of keys, made (in place of anything that is not a map) where it is missing.
+/// The map at a path of keys, created if missing, and in place of other values.
 pub fn map<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
     let mut map = as_map(object);
     for key in path {
@@ -88,7 +88,7 @@ pub fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) {
     }
 }
 
-/// A value as a list; what is none is replaced by an empty one.
+/// A value as a list; another value is replaced by an empty one.
 pub fn list(value: &mut Value) -> &mut Vec<Value> {
     if !value.is_array() {
         *value = Value::Array(Vec::new());
@@ -100,7 +100,7 @@ pub fn list(value: &mut Value) -> &mut Vec<Value> {
     }
 }
 
-/// The place of a key, made where it is missing. No copy of a key that is there, unlike [`Map::entry`].
+/// The value of a key, created if missing. Copies no existing key, unlike [`Map::entry`].
 fn slot<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Value {
     if !map.contains_key(key) {
         map.insert(key.to_owned(), Value::Null);

@@ -1,5 +1,4 @@
-//! The ground for Kubernetes objects as JSON: what every part of the host, the API server, the SDK and the providers needs to know
-//! about an object before they know its kind.
+//! Kubernetes objects as JSON: what the host, the API server, the SDK and the providers read and write in an object of any kind.
 //!
 //! - [`json`] reads and writes by path,
 //! - [`meta`] reads and writes `metadata`, [`owners`] the owner references in it,
@@ -9,7 +8,7 @@
 //! - [`merge_patch`] makes and applies JSON merge patches (RFC 7396),
 //! - [`news`] tells what anybody but people acts on from the rest.
 //!
-//! Everything here is pure and borrows: no I/O, no clock, no copy of a key or a subtree that nobody asked for. It builds for the host
+//! Everything here is pure and borrows: no I/O, no clock, no needless copy of a key or a subtree. It builds for the host
 //! and for `wasm32-wasip2`, and its size counts there.
 
 #![forbid(unsafe_code)]

@@ -1,11 +1,11 @@
-//! JSON merge patches (RFC 7396): what makes one object of another, and what comes of it.
+//! JSON merge patches (RFC 7396): the difference of two objects, and its application.
 //!
-//! A merge patch says null for what goes, so null and absence are the same here: neither is told from the other in a difference, and
-//! what a patch adds carries no nulls, except within lists, which are replaced as a whole.
+//! A merge patch removes a field with null, so null and absence are the same here: neither is told from the other in a
+//! difference, and what a patch adds carries no nulls, except within lists, which are replaced as a whole.
 
 use serde_json::{Map, Value};
 
-/// The patch that makes `to` of `from`; `None` when nothing differs.
+/// The patch from `from` to `to`; `None` when they are equal.
 pub fn diff(from: &Value, to: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (from, to) else {
         return (from != to).then(|| without_nulls(to));
@@ -55,7 +55,7 @@ pub fn apply_fields<'a>(held: &mut Map<String, Value>, changes: impl IntoIterato
     }
 }
 
-/// Whether `target` is already what the patch would make of it.
+/// Whether the patch changes nothing in `target`.
 pub fn is_in(target: &Value, patch: &Value) -> bool {
     let (Value::Object(held), Value::Object(changes)) = (target, patch) else {
         return target == patch;

@@ -78,12 +78,12 @@ pub fn generation(object: &Value) -> i64 {
     field(object, "generation").as_i64().unwrap_or(0)
 }
 
-/// Whether deletion was asked for.
+/// Whether `metadata.deletionTimestamp` is set.
 pub fn is_deleting(object: &Value) -> bool {
     !field(object, "deletionTimestamp").is_null()
 }
 
-/// The finalizers, in order.
+/// `metadata.finalizers`, in order.
 pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     list(object, "finalizers").iter().filter_map(Value::as_str)
 }
@@ -102,7 +102,7 @@ pub fn add_finalizer(object: &mut Value, finalizer: &str) -> bool {
     missing
 }
 
-/// Replaces the finalizers; without any the field goes.
+/// Replaces the finalizers; an empty list removes the field.
 pub fn set_finalizers(object: &mut Value, finalizers: Vec<String>) {
     if finalizers.is_empty() {
         remove(object, "finalizers");
@@ -121,20 +121,20 @@ pub fn remove(object: &mut Value, name: &str) {
     map(object).remove(name);
 }
 
-/// Takes `metadata.<name>` out; null when absent.
+/// Removes and returns `metadata.<name>`; null when absent.
 pub fn take(object: &mut Value, name: &str) -> Value {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
     metadata.and_then(|metadata| metadata.remove(name)).unwrap_or(Value::Null)
 }
 
-/// Puts back what [`take`] took: null is nothing.
+/// Puts back a value of [`take`]; null is ignored.
 pub fn give(object: &mut Value, name: &str, value: Value) {
     if !value.is_null() {
         set(object, name, value);
     }
 }
 
-/// Sets `metadata.<name>` to what `from` has, or removes it.
+/// Sets `metadata.<name>` to that of `from`, or removes it.
 pub fn copy(object: &mut Value, from: &Value, name: &str) {
     match field(from, name) {
         Value::Null => remove(object, name),
@@ -142,12 +142,12 @@ pub fn copy(object: &mut Value, from: &Value, name: &str) {
     }
 }
 
-/// `metadata`, made if absent; what is not a map is replaced.
+/// `metadata`, created if absent; other values are replaced.
 pub fn map(object: &mut Value) -> &mut Map<String, Value> {
     json::map(object, &["metadata"])
 }
 
-/// The list `metadata.<name>`, made if absent; what is not a list is replaced.
+/// The list `metadata.<name>`, created if absent; other values are replaced.
 pub fn list_mut<'a>(object: &'a mut Value, name: &str) -> &'a mut Vec<Value> {
     json::list(map(object).entry(name).or_insert(Value::Null))
 }

@@ -1,27 +1,27 @@
-//! Owner references: whom an object belongs to, and which of them controls it.
+//! Owner references of an object.
 
 use serde_json::{Value, json};
 
 use crate::{group_version, json, meta};
 
-/// An owner reference as it is read; what it does not say is empty.
+/// An owner reference; absent fields are empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner<'a> {
-    /// The version under which the owner was known when the reference was made; its group is what counts.
+    /// `group/version`; only the group identifies the owner's kind.
     pub api_version: &'a str,
-    /// The owner's kind.
+    /// Kind of the owner.
     pub kind: &'a str,
-    /// The owner's name, in the namespace of what it owns or in none.
+    /// Name of the owner, which is in the same namespace or cluster-scoped.
     pub name: &'a str,
-    /// Tells the owner from a later object of the same name.
+    /// Uid, which distinguishes the owner from a later object of the same name.
     pub uid: &'a str,
-    /// Whether it controls what it owns.
+    /// Whether it is the controller.
     pub controls: bool,
-    /// Whether a foreground deletion of the owner waits for what it owns.
+    /// `blockOwnerDeletion`: whether a foreground deletion of the owner waits for the object.
     pub blocks: bool,
 }
 
-/// The owners, in order.
+/// Owner references, in order.
 pub fn all(object: &Value) -> impl Iterator<Item = Owner<'_>> {
     references(object).iter().map(|reference| Owner {
         api_version: meta::api_version(reference),
@@ -33,7 +33,7 @@ pub fn all(object: &Value) -> impl Iterator<Item = Owner<'_>> {
     })
 }
 
-/// The owner references as they stand, in order.
+/// `metadata.ownerReferences`, unparsed.
 pub fn references(object: &Value) -> &[Value] {
     meta::list(object, "ownerReferences")
 }
@@ -48,7 +48,7 @@ pub fn is_owned_by(object: &Value, uid: &str) -> bool {
     uids(object).any(|held| held == uid)
 }
 
-/// The owner that controls the object; at most one does.
+/// The controlling owner; at most one controls.
 pub fn controller(object: &Value) -> Option<Owner<'_>> {
     all(object).find(|owner| owner.controls)
 }
@@ -58,17 +58,17 @@ pub fn controller_uid(object: &Value) -> Option<&str> {
     controller(object).map(|owner| owner.uid).filter(|uid| !uid.is_empty())
 }
 
-/// Whether a reference is to the owner that controls.
+/// Whether a reference is to the controller.
 pub fn controls(reference: &Value) -> bool {
     reference.get("controller") == Some(&Value::Bool(true))
 }
 
-/// The uid in a reference; empty when absent.
+/// Uid in a reference; empty when absent.
 pub fn uid(reference: &Value) -> &str {
     reference.get("uid").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A reference to `owner`. `controller` makes it the controlling one, which also holds up a foreground deletion of the owner.
+/// A reference to `owner`. With `controller` it is controlling, and blocks a foreground deletion of the owner.
 pub fn reference_to(owner: &Value, controller: bool) -> Value {
     let mut reference = json!({
         "apiVersion": meta::api_version(owner),
@@ -83,7 +83,7 @@ pub fn reference_to(owner: &Value, controller: bool) -> Value {
     reference
 }
 
-/// Adds an owner, or renews its reference: the one with the same uid, whose other fields stay.
+/// Adds an owner reference, or updates the one with the same uid, whose other fields stay.
 pub fn add(object: &mut Value, reference: &Value) {
     let references = meta::list_mut(object, "ownerReferences");
     match references.iter_mut().find(|held| uid(held) == uid(reference)) {
@@ -96,8 +96,8 @@ pub fn add(object: &mut Value, reference: &Value) {
     }
 }
 
-/// Makes `reference` one of the owner references: one to the same owner (group, kind and name) is replaced, whatever its version or
-/// uid; a new controlling reference takes control from another. Returns whether anything changed.
+/// Sets an owner reference in place of one to the same owner (group, kind and name), whatever its version or uid; a new
+/// controlling reference replaces the controller. Returns whether anything changed.
 pub fn set(object: &mut Value, reference: Value) -> bool {
     let same_owner = |held: &Value| {
         let group = |reference| group_version::group(meta::api_version(reference));
@@ -125,7 +125,7 @@ pub fn set(object: &mut Value, reference: Value) -> bool {
     }
 }
 
-/// Takes away the references to the uids that are `gone`; without any left the field goes.
+/// Removes references to uids that are `gone`, and the field when none are left.
 pub fn remove(object: &mut Value, gone: impl Fn(&str) -> bool) {
     let references = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("ownerReferences"));
     let Some(references) = references.and_then(Value::as_array_mut) else { return };

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{json, meta};
 
-/// A conjunction of requirements; without any, everything is selected.
+/// A conjunction of requirements; empty selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selector {
     requirements: Vec<Requirement>,
@@ -26,20 +26,20 @@ enum Requirement {
     NotIn(Arc<str>, BTreeSet<Arc<str>>),
     Exists(Arc<str>),
     Absent(Arc<str>),
-    /// Both sides are integers.
+    /// The label's value is an integer greater than this.
     Greater(Arc<str>, i64),
     Less(Arc<str>, i64),
 }
 
-/// A selector that cannot be understood. The words are those of the API server.
+/// Why a selector is refused, with the API server's messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
-    /// The text ended or went on where the grammar does not allow it.
+    /// A token that the grammar does not allow.
     #[error("unable to parse requirement: found '{found}', expected: {expected}")]
     Syntax {
-        /// What stood there; empty at the end of the text.
+        /// The token; empty at the end of the text.
         found: String,
-        /// What would have been allowed.
+        /// The allowed tokens.
         expected: &'static str,
     },
     /// A label key or value that no object can carry.
@@ -47,41 +47,41 @@ pub enum SelectorError {
     Label {
         /// `key` or `value`.
         what: &'static str,
-        /// The offending text.
+        /// The invalid text.
         text: String,
     },
-    /// `>` and `<` compare integers.
+    /// The value of `>` or `<` is no integer.
     #[error("for 'Gt', 'Lt' operators, the value must be an integer: '{0}'")]
     NotInteger(String),
-    /// A `LabelSelector` with a requirement that says too little.
+    /// A requirement of a `LabelSelector` is incomplete.
     #[error("label selector {selector}: {problem}")]
     Expression {
         /// The selector as JSON.
         selector: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
 }
 
-/// Whether a `LabelSelector` has no requirement at all; null has none.
+/// Whether a `LabelSelector` has no requirements; null has none.
 pub fn is_empty(selector: &Value) -> bool {
     let labels = selector.get("matchLabels").and_then(Value::as_object).is_none_or(|labels| labels.is_empty());
     labels && json::items(selector, "/matchExpressions").is_empty()
 }
 
-/// Whether a `LabelSelector` selects what has these `metadata.labels`. One that cannot be understood selects nothing.
+/// Whether a `LabelSelector` matches these `metadata.labels`. An invalid one matches nothing.
 pub fn selects(selector: &Value, labels: Option<&Value>) -> bool {
     Selector::of(selector).is_ok_and(|selector| selector.matches_labels(labels))
 }
 
 impl Selector {
-    /// Demands all of these labels with these values.
+    /// Requires these labels with these values.
     pub fn labels<K: AsRef<str>, V: AsRef<str>>(labels: impl IntoIterator<Item = (K, V)>) -> Self {
         let equals = |(key, value): (K, V)| Requirement::Equals(key.as_ref().into(), value.as_ref().into());
         Self::all(labels.into_iter().map(equals).collect())
     }
 
-    /// Reads the text that kubectl takes. Empty text selects everything.
+    /// Parses a selector as kubectl takes it. Empty text selects everything.
     ///
     /// # Errors
     /// When the text does not follow the grammar, or names a label that no object can have.
@@ -89,7 +89,7 @@ impl Selector {
         parse::requirements(text).map(Self::all)
     }
 
-    /// Reads a `LabelSelector`. An empty one, or null, selects everything.
+    /// Parses a `LabelSelector`. An empty one, or null, selects everything.
     ///
     /// # Errors
     /// When an expression has no key, an operator that is not known, or no values where it needs some.
@@ -119,21 +119,21 @@ impl Selector {
         Ok(Self::all(requirements))
     }
 
-    /// Demands in addition that the label is there.
+    /// Adds: the label exists.
     #[must_use]
     pub fn with_label(mut self, key: &str) -> Self {
         self.requirements.push(Requirement::Exists(key.into()));
         Self::all(self.requirements)
     }
 
-    /// Demands in addition that the label has this value.
+    /// Adds: the label has this value.
     #[must_use]
     pub fn and_label(mut self, key: &str, value: &str) -> Self {
         self.requirements.push(Requirement::Equals(key.into(), value.into()));
         Self::all(self.requirements)
     }
 
-    /// In the order of their keys, those of one key as they came. They are few, so no sort is made part of every component.
+    /// Sorts by key, keeping the order within a key. They are few, so no sort is linked into every component.
     fn all(given: Vec<Requirement>) -> Self {
         let mut requirements: Vec<Requirement> = Vec::with_capacity(given.len());
         for requirement in given {
@@ -148,7 +148,7 @@ impl Selector {
         self.requirements.is_empty()
     }
 
-    /// Whether what has these labels is selected; `label` finds a label's value by its key.
+    /// Whether these labels match; `label` returns a label's value by key.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         let number = |key: &str| label(key).and_then(|value| value.parse::<i64>().ok());
         self.requirements.iter().all(|requirement| match requirement {
@@ -162,17 +162,17 @@ impl Selector {
         })
     }
 
-    /// Whether what has these `metadata.labels` is selected.
+    /// Whether these `metadata.labels` match.
     pub fn matches_labels(&self, labels: Option<&Value>) -> bool {
         self.matches(|key| labels?.get(key)?.as_str())
     }
 
-    /// Whether an object is selected.
+    /// Whether an object's labels match.
     pub fn matches_object(&self, object: &Value) -> bool {
         self.matches(|key| meta::label(object, key))
     }
 
-    /// The labels for which one value is demanded: an index of these finds all that can match.
+    /// Labels with one required value: an index of these finds all matching objects.
     pub fn exact(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         self.requirements.iter().filter_map(|requirement| match requirement {
             Requirement::Equals(key, value) => Some((key, value)),

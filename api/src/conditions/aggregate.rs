@@ -1,4 +1,4 @@
-//! One condition that sums up the same condition of many objects.
+//! Aggregates the same condition of many objects.
 
 use std::borrow::Cow;
 
@@ -9,24 +9,24 @@ use super::merge::{Polarity, Priority, Reasons, priority, verdict};
 use super::{Condition, Status, get};
 use crate::names::reason;
 
-/// Most names in one line, and most lines.
+/// Names per line, and lines, at most.
 const MOST: usize = 3;
 
-/// What is aggregated.
+/// Parameters of an aggregation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aggregate<'a> {
-    /// The condition of each object.
+    /// Type of the aggregated conditions.
     pub source: &'a str,
     /// Type of the result.
     pub target: &'a str,
-    /// Which status is good.
+    /// Polarity of both.
     pub polarity: Polarity,
     /// Reasons of the result.
     pub reasons: Reasons,
 }
 
-/// Merges one condition of many objects; an object that does not have it counts as unknown. Objects with the same message
-/// share a line: `* Machines a, b, c, ... (2 more): message`. Without objects the result is unknown: callers say what that means.
+/// Aggregates one condition of many objects; a missing one counts as unknown. Objects with the same message share a
+/// line: `* Machines a, b, c, ... (2 more): message`. Unknown without objects.
 pub fn aggregate<'v>(objects: impl IntoIterator<Item = &'v Value>, of: Aggregate<'_>) -> Condition {
     let reported = objects.into_iter().map(|object| {
         let condition = get(object, of.source).map(Cow::Owned);
@@ -35,18 +35,18 @@ pub fn aggregate<'v>(objects: impl IntoIterator<Item = &'v Value>, of: Aggregate
     aggregate_reported(reported, of)
 }
 
-/// One object's condition, for [`aggregate_reported`].
+/// Condition of an object, for [`aggregate_reported`].
 #[derive(Clone, Debug)]
 pub struct Reported<'v> {
-    /// The object's kind.
+    /// Kind of the object.
     pub kind: &'v str,
-    /// The object's name.
+    /// Name of the object.
     pub name: &'v str,
-    /// Its condition, where it has one.
+    /// `None` if the object does not report it.
     pub condition: Option<Cow<'v, Condition>>,
 }
 
-/// As [`aggregate`], of conditions that were read already.
+/// As [`aggregate`], of parsed conditions.
 pub fn aggregate_reported<'v>(objects: impl IntoIterator<Item = Reported<'v>>, of: Aggregate<'_>) -> Condition {
     let mut worst = Priority::Info;
     let mut any = false;

@@ -1,4 +1,4 @@
-//! Whether a change of a status is news for anybody but people.
+//! Finds changes of a status that are only for people.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,16 @@ use serde_json::Value;
 use super::{Condition, Status};
 use crate::names::condition;
 
-/// Fields of a status that say in other words what its other fields say.
+/// Fields that follow from other fields of the status.
 const ABOUT: [&str; 4] = ["conditions", "lastUpdated", "observedGeneration", "phase"];
 
-/// Where a status says the same for older versions.
+/// Field with the status in older versions.
 const DEPRECATED: &str = "deprecated";
 
-/// Whether nothing differs in the two states' status but what people read while an object gets on: conditions that neither begin
-/// nor cease to hold, the phase, the observed generation, and what `besides` names: fields, and types of conditions that sum up what
-/// stands elsewhere. Nobody acts on these, so such a status may be written a little later. Metadata and spec do not count: they are written on their own.
+/// Whether the status differs only in what is for people: conditions that neither become nor cease to be True, the
+/// phase, the observed generation, and fields and types of conditions in `besides`, which summarise other objects.
+/// Nobody acts on these, so such a status may be written a little later. Metadata and spec are not compared: they are
+/// written on their own.
 pub fn is_informational(before: &Value, after: &Value, besides: &[&str]) -> bool {
     let status = |object: &Value| object.get("status").cloned().unwrap_or_default();
     let (mut before, mut after) = (status(before), status(after));

@@ -1,8 +1,8 @@
-//! What summaries and aggregates share: issues before unknowns before information.
+//! Shared by summaries and aggregates: issues before unknowns before information.
 
 use super::{Condition, Status};
 
-/// Which status is the good one.
+/// Polarity of a condition: which status is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Polarity {
     /// `True` is good: `Ready`.
@@ -11,18 +11,18 @@ pub enum Polarity {
     Negative,
 }
 
-/// Reasons of a merged condition by the worst that was found.
+/// Reasons of a merged condition by its worst part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reasons {
-    /// There is an issue.
+    /// Some part has an issue.
     pub issue: &'static str,
-    /// There is no issue, but something is unknown.
+    /// No part has an issue, and some part is unknown.
     pub unknown: &'static str,
-    /// All is good.
+    /// All parts are good.
     pub info: &'static str,
 }
 
-/// How much a condition weighs; the least wins.
+/// Weight of a condition; the least wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
     Issue,
@@ -38,7 +38,7 @@ pub(super) fn priority(condition: &Condition, polarity: Polarity) -> Priority {
     }
 }
 
-/// Status and reason of the merged condition.
+/// Status and reason of a merged condition.
 pub(super) fn verdict(worst: Priority, polarity: Polarity, reasons: Reasons) -> (Status, &'static str) {
     let good = polarity == Polarity::Positive;
     match worst {
@@ -48,7 +48,7 @@ pub(super) fn verdict(worst: Priority, polarity: Polarity, reasons: Reasons) -> 
     }
 }
 
-/// One bullet: `* head: message`, or the message's own bullets indented below the head.
+/// A bullet: `* head: message`, or `head` with the message's bullets indented below.
 pub(super) fn bullet(head: &str, message: &str) -> String {
     if message.starts_with("* ") {
         format!("* {head}:\n{}", message.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"))

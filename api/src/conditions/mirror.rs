@@ -1,11 +1,11 @@
-//! A condition that repeats another object's.
+//! Mirrors a condition of another object.
 
 use serde_json::Value;
 
 use super::{Condition, get};
 use crate::names::reason;
 
-/// The condition `source_name` of `source` under the type `target`; `fallback` when it was not reported.
+/// The condition `source_name` of `source` with the type `target`; `fallback` if it is not reported.
 pub fn mirror(source: &Value, source_name: &str, target: &str, fallback: impl FnOnce() -> Condition) -> Condition {
     match get(source, source_name) {
         None => fallback().named(target),

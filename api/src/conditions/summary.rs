@@ -1,4 +1,4 @@
-//! One condition that sums up others of the same object.
+//! Summarises conditions of an object in one.
 
 use serde_json::Value;
 
@@ -6,37 +6,37 @@ use super::merge::{Polarity, Priority, Reasons, bullet, priority, verdict};
 use super::{Condition, Status, get};
 use crate::names::reason;
 
-/// A condition that takes part in a summary.
+/// A part of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// Its type.
+    /// Type of the condition.
     pub name: &'a str,
-    /// Which status is good.
+    /// Polarity of the condition.
     pub polarity: Polarity,
-    /// Left out when the object does not have it; otherwise it counts as unknown.
+    /// Ignored if the object does not report it; otherwise it counts as unknown then.
     pub optional: bool,
 }
 
 impl<'a> Part<'a> {
-    /// A condition that must be there and true.
+    /// A condition that must be True.
     pub fn positive(name: &'a str) -> Part<'a> {
         Part { name, polarity: Polarity::Positive, optional: false }
     }
 
-    /// A condition that must be there and false.
+    /// A condition that must be False.
     pub fn negative(name: &'a str) -> Part<'a> {
         Part { name, polarity: Polarity::Negative, optional: false }
     }
 
-    /// The same, left out when it is not there.
+    /// Ignores the condition if it is not reported.
     pub fn optional(mut self) -> Part<'a> {
         self.optional = true;
         self
     }
 }
 
-/// Sums up conditions under the type `target`: false when a part has an issue, otherwise unknown when one is unknown,
-/// otherwise true. The message has a bullet for every part that is not good, or, when all are, for those with something to say.
+/// Summarises conditions in `target`: false if a part has an issue, else unknown if one is unknown, else true. The
+/// message has a bullet for each part that is not good, or, if all are, for parts with a message.
 pub fn summary(object: &Value, target: &str, parts: &[Part<'_>], reasons: Reasons) -> Condition {
     let found: Vec<(Priority, Condition)> = parts
         .iter()

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use super::{Contract, Milestone, Report};
 
-/// What a bootstrap configuration reports.
+/// Report of a bootstrap configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BootstrapConfig {
-    /// Whether the bootstrap data is there.
+    /// Whether the bootstrap data Secret is created.
     pub created: bool,
-    /// Name of the Secret with the data, in the object's namespace.
+    /// Name of the Secret in the object's namespace.
     pub secret_name: Option<String>,
 }
 

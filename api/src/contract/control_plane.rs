@@ -7,20 +7,20 @@ use super::infrastructure::endpoint;
 use super::{Contract, Milestone, Report};
 use crate::kinds::{Endpoint, ReplicaCounts, VersionCount};
 
-/// What a control plane reports.
+/// Report of a control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControlPlane {
     /// Whether its first API server has been reachable.
     pub initialized: bool,
-    /// Where the API server is reached, when host and port are there.
+    /// Endpoint of the API server, if host and port are set.
     pub endpoint: Option<Endpoint>,
-    /// Whether its machines are none of ours.
+    /// Whether it is managed externally, without Machines.
     pub externally_managed: bool,
-    /// The wanted Kubernetes version.
+    /// `spec.version`: the wanted Kubernetes version.
     pub version: Option<String>,
-    /// The lowest version that runs.
+    /// `status.version`: the lowest Kubernetes version of its machines.
     pub observed_version: Option<String>,
-    /// Its replicas, and the versions that they run.
+    /// Replicas and versions.
     pub counts: ReplicaCounts,
 }
 
@@ -47,7 +47,7 @@ impl Milestone for ControlPlane {
     }
 }
 
-/// Whether the first API server has been reachable. The v1beta1 contract has two flags for it.
+/// Whether the first API server has been reachable. Contract v1beta1 has two flags for it.
 fn initialized(object: &Value, contract: Contract) -> bool {
     match contract {
         Contract::V1Beta1 => {
@@ -57,7 +57,7 @@ fn initialized(object: &Value, contract: Contract) -> bool {
     }
 }
 
-/// Versions that run, with the number of machines of each.
+/// Versions of the machines, with their number.
 fn versions(object: &Value) -> Vec<VersionCount> {
     json::items(object, "/status/versions")
         .iter()
@@ -70,8 +70,7 @@ fn versions(object: &Value) -> Vec<VersionCount> {
         .collect()
 }
 
-/// The replicas of a control plane or of a group of workers, as it counts them; v1beta1 counts what is updated and what is not
-/// available.
+/// Replica counters of a control plane or a group of workers; v1beta1 has updated and unavailable ones instead.
 pub fn counts(object: &Value, contract: Contract) -> ReplicaCounts {
     let status = |name: &str| json::number(object, &format!("/status/{name}"));
     let replicas = status("replicas");

@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 use super::{Contract, Milestone, Report};
 use crate::kinds::{Endpoint, FailureDomain, MachineAddress};
 
-/// What the infrastructure of a Cluster reports.
+/// Report of a Cluster's infrastructure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfrastructureCluster {
-    /// Whether it is there.
+    /// Whether it is provisioned.
     pub provisioned: bool,
-    /// Where the API server is reached, when host and port are there.
+    /// Endpoint of the API server, if host and port are set.
     pub endpoint: Option<Endpoint>,
-    /// In the order of their names.
+    /// Sorted by name.
     pub failure_domains: Vec<FailureDomain>,
 }
 
@@ -33,20 +33,20 @@ impl Milestone for InfrastructureCluster {
     }
 }
 
-/// What the infrastructure of a Machine reports.
+/// Report of a Machine's infrastructure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfrastructureMachine {
-    /// Whether it is there.
+    /// Whether it is provisioned.
     pub provisioned: bool,
-    /// Its identity at the provider, equal to `spec.providerID` of its Node.
+    /// `spec.providerID`, equal to that of the Node.
     pub provider_id: Option<String>,
-    /// As reported.
+    /// `status.addresses`.
     pub addresses: Vec<MachineAddress>,
-    /// The failure domain that it was placed in.
+    /// The failure domain in which it is placed.
     pub failure_domain: Option<String>,
-    /// Whether its `spec.failureDomain` says so too, which is how providers reported it before.
+    /// Whether the failure domain is also in `spec.failureDomain`, where providers reported it before.
     pub failure_domain_in_spec: bool,
-    /// Whether it may be taken away at any time.
+    /// Whether it may disappear at any time, as spot instances do.
     pub interruptible: bool,
 }
 
@@ -71,16 +71,17 @@ impl Milestone for InfrastructureMachine {
     }
 }
 
-/// What the infrastructure of a MachinePool reports.
+/// Report of a MachinePool's infrastructure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfrastructurePool {
-    /// Whether it is there. Upstream's core reads the older flag of pools of either contract, so providers may report no other.
+    /// Whether it is provisioned. Upstream's core reads the v1beta1 flag of pools of both contracts, so providers may
+    /// report no other.
     pub provisioned: bool,
-    /// Identities of its machines at the provider.
+    /// `spec.providerIDList`.
     pub provider_ids: Vec<String>,
-    /// How many machines it has.
+    /// Number of machines.
     pub replicas: Option<i64>,
-    /// Kind of its members, where the provider shows them as objects.
+    /// Kind of the infrastructure machines, if the provider shows them as objects.
     pub machine_kind: Option<String>,
 }
 
@@ -109,8 +110,7 @@ fn flag(contract: Contract) -> &'static str {
     }
 }
 
-/// Whether the infrastructure (of a cluster or a machine) is there. What a v1beta1 object calls `ready` also counts for
-/// a v1beta2 one only where the contract says so: it does not.
+/// Whether the infrastructure of a cluster or machine is provisioned. In v1beta2 `status.ready` does not count.
 fn provisioned(object: &Value, contract: Contract) -> bool {
     match contract {
         Contract::V1Beta1 => json::flag(object, "/status/ready") == Some(true),
@@ -118,14 +118,14 @@ fn provisioned(object: &Value, contract: Contract) -> bool {
     }
 }
 
-/// The API server's endpoint, when host and port are there.
+/// The API server's endpoint, if host and port are set.
 pub(super) fn endpoint(object: &Value) -> Option<Endpoint> {
     let host = json::text(object, "/spec/controlPlaneEndpoint/host")?;
     let port = i32::try_from(json::number(object, "/spec/controlPlaneEndpoint/port")?).ok()?;
     (port != 0).then(|| Endpoint { host: host.to_owned(), port })
 }
 
-/// Failure domains by name: a map in v1beta1, a list in v1beta2.
+/// Failure domains sorted by name: a map in v1beta1, a list in v1beta2.
 fn failure_domains(object: &Value, contract: Contract) -> Vec<FailureDomain> {
     let read = |name: &str, entry: &Value| FailureDomain {
         name: name.to_owned(),
@@ -153,7 +153,6 @@ fn failure_domains(object: &Value, contract: Contract) -> Vec<FailureDomain> {
     domains
 }
 
-/// The machine's addresses, as reported.
 fn addresses(object: &Value) -> Vec<MachineAddress> {
     json::items(object, "/status/addresses")
         .iter()

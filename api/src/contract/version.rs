@@ -1,8 +1,8 @@
-//! Kubernetes' order of API versions: stable before beta before alpha, higher numbers first, anything else last.
+//! Kubernetes' order of API versions: GA before beta before alpha, higher numbers first, others last.
 
 use std::cmp::Ordering;
 
-/// Compares two versions; the greater is the preferred one. `v2 > v1 > v1beta2 > v1alpha1 > other`.
+/// Compares two API versions; the greater is preferred. `v2 > v1 > v1beta2 > v1alpha1 > other`.
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (parse(a), parse(b)) {
         (Some(a), Some(b)) => a.cmp(&b),

@@ -1,8 +1,8 @@
-//! Health checks: of a MachineHealthCheck, and inside topologies and classes.
+//! Health checks of MachineHealthChecks, topologies and classes.
 
 use super::rule::Rule::{self, Each, Move, Seconds, Template};
 
-/// Of an object that has the older fields directly in it; the hub groups them.
+/// The older fields are in the object itself; the hub groups them.
 pub const HEALTH_CHECK: &[Rule] = &[
     Move("enable", "enabled"),
     Each("unhealthyConditions", "checks.unhealthyNodeConditions", TIMEOUT),

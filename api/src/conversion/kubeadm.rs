@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::rule::Rule::{self, Adjust, Arguments, Copy, Each, Empty, OnlyNew, OnlyOld, Seconds, Tidy};
 
-/// Rules of an object that is a KubeadmConfigSpec.
+/// Rules of a KubeadmConfigSpec.
 pub const KUBEADM_CONFIG_SPEC: &[Rule] = &[
     Empty("initConfiguration.localAPIEndpoint.bindPort"),
     Empty("joinConfiguration.controlPlane.localAPIEndpoint.bindPort"),
@@ -62,7 +62,7 @@ const BOOTSTRAP_TOKEN: &[Rule] = &[Empty("token"), Seconds("ttl", "ttlSeconds")]
 
 const PARTITION: &[Rule] = &[Adjust { new: one_layout, old: always_layout }];
 
-/// v1beta2 wants one of `layout` and `diskLayout`.
+/// v1beta2 has either `layout` or `diskLayout`.
 fn one_layout(partition: &mut Value) {
     if let Value::Object(map) = partition
         && map.contains_key("diskLayout")
@@ -72,7 +72,7 @@ fn one_layout(partition: &mut Value) {
     }
 }
 
-/// v1beta1 wants `layout` always.
+/// v1beta1 requires `layout`.
 fn always_layout(partition: &mut Value) {
     if let Value::Object(map) = partition {
         map.entry("layout").or_insert(Value::Bool(false));

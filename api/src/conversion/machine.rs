@@ -33,7 +33,7 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-/// Limits of a machine's deletion, wherever they stand.
+/// Timeouts of a Machine's deletion.
 pub const DELETION: [Rule; 3] = [
     Seconds("nodeDrainTimeout", "deletion.nodeDrainTimeoutSeconds"),
     Seconds("nodeVolumeDetachTimeout", "deletion.nodeVolumeDetachTimeoutSeconds"),
@@ -64,7 +64,7 @@ const MACHINE: &[Rule] = &[
     Move("status.v1beta2.conditions", "status.conditions"),
 ];
 
-/// A Machine that is updated in place runs, for those who do not know of such updates.
+/// The phase `Updating` becomes `Running`, which older versions know.
 fn known_phase(object: &mut Value) {
     if let Some(phase) = object.pointer_mut("/status/phase")
         && phase == "Updating"

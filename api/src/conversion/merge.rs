@@ -1,19 +1,18 @@
-//! Three-way merge of JSON: what one side changed since the common ancestor, on top of what the other side has.
+//! Three-way merge of JSON.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// Fields by which the items of a list are told apart, the first that fits.
+/// Fields that may identify the items of a list; the first that fits is used.
 const IDENTITIES: [&str; 9] = ["name", "type", "conditionType", "path", "key", "device", "hostPath", "token", "class"];
 
-/// `theirs` with what `ours` has beyond `base` in every place that `theirs` left as it was in `base`. Where both changed the
-/// same value, `theirs` wins.
+/// Adds the changes of `ours` since `base` to `theirs`. Where both changed a value, `theirs` wins.
 pub fn merge(ours: &Value, base: &Value, theirs: &Value) -> Value {
     merge_at(Some(ours), Some(base), Some(theirs)).unwrap_or(Value::Null)
 }
 
-/// The pieces of two values that differ: of maps only the fields that do, everything else whole.
+/// The differing parts of two values: differing fields of maps, other values as a whole.
 pub fn difference(from: &Value, to: &Value) -> (Value, Value) {
     let (Value::Object(old), Value::Object(new)) = (from, to) else {
         return (from.clone(), to.clone());
@@ -106,7 +105,7 @@ fn merge_by(identity: &str, ours: &[Value], base: &[Value], theirs: &[Value]) ->
     first.iter().chain(then.iter().filter(|id| !first.contains(id))).filter_map(merged).collect()
 }
 
-/// Whether every item has the field, and no two the same.
+/// Whether every item has the field, with unique values.
 fn tells(identity: &str, list: &[Value]) -> bool {
     let mut seen = BTreeSet::new();
     list.iter().all(|item| item.get(identity).and_then(Value::as_str).is_some_and(|id| seen.insert(id)))

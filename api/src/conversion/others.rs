@@ -72,7 +72,7 @@ const MACHINE_HEALTH_CHECK: &[Rule] = &[
 const CLUSTER_RESOURCE_SET: &[Rule] =
     &[Empty("status.observedGeneration"), Tidy(&["spec.clusterSelector"]), CONDITIONS[1], CONDITIONS[2]];
 
-/// From before there were two forms of conditions.
+/// Without v1beta2 conditions, which are newer.
 const IP_ADDRESS_CLAIM_V1ALPHA1: &[Rule] = &[
     Empty("status.addressRef.name"),
     Tidy(&["spec"]),

@@ -1,20 +1,20 @@
-//! Values at dotted paths: taking one out (with the parents that it leaves empty) and putting one in.
+//! Values at dotted paths.
 
 use serde_json::{Map, Value, map::Entry};
 
 use super::ConversionError;
 
-/// The value at `path`, if it is there.
+/// The value at `path`.
 pub fn get<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(object, |at, key| at.get(key))
 }
 
-/// As [`get`], to be changed in place.
+/// As [`get`], mutable.
 pub fn get_mut<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     path.split('.').try_fold(object, |at, key| at.get_mut(key))
 }
 
-/// Takes the value at `path` out. Parents that become empty by that go too; null is the same as absent.
+/// Removes and returns the value at `path`, with parents that become empty; null counts as absent.
 pub fn take(object: &mut Value, path: &str) -> Option<Value> {
     let map = object.as_object_mut()?;
     let taken = match path.split_once('.') {
@@ -31,7 +31,7 @@ pub fn take(object: &mut Value, path: &str) -> Option<Value> {
     taken.filter(|value| !value.is_null())
 }
 
-/// Puts `value` at `path`, making parents; maps are merged into maps that are there.
+/// Sets `value` at `path` and creates parents; a map is merged into an existing one.
 pub fn put(object: &mut Value, path: &str, value: Value) -> Result<(), ConversionError> {
     let mut at = object;
     for key in path.split('.') {

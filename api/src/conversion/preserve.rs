@@ -1,4 +1,4 @@
-//! What a version cannot say, kept in an annotation and given back.
+//! Preserves what a version cannot express in an annotation.
 
 use capwasm_object::{json, meta};
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use super::{ConversionError, DATA_ANNOTATION, HUB, Kind, OLD_DATA_ANNOTATION, Ol
 const METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 const DEPRECATED: &str = "status.deprecated.v1beta1";
 
-/// An object in the hub's version, in an older one.
+/// Converts an object from the hub to an older version.
 pub fn down(kind: &Kind, older: &Older, hub: Value, resolver: Resolver<'_>) -> Result<Value, ConversionError> {
     let (mut head, body) = split(hub);
     let old_text = take_annotation(&mut head, OLD_DATA_ANNOTATION);
@@ -33,7 +33,7 @@ pub fn down(kind: &Kind, older: &Older, hub: Value, resolver: Resolver<'_>) -> R
     Ok(join(kind, older.version, head, shown))
 }
 
-/// An object in an older version, in the hub's.
+/// Converts an object from an older version to the hub.
 pub fn up(kind: &Kind, older: &Older, object: Value, resolver: Resolver<'_>) -> Result<Value, ConversionError> {
     let (mut head, mut sent) = split(object);
     let data = take_annotation(&mut head, DATA_ANNOTATION);
@@ -68,7 +68,7 @@ pub fn up(kind: &Kind, older: &Older, object: Value, resolver: Resolver<'_>) -> 
     Ok(join(kind, HUB, head, body))
 }
 
-/// The older form of a hub's body, with the older pieces that were kept and are still true.
+/// The older form of a hub's body, with preserved older pieces that are still valid.
 fn show(
     kind: &Kind,
     older: &Older,
@@ -89,7 +89,7 @@ fn show(
     })
 }
 
-/// The hub's form of an older body that no annotation adds to.
+/// The hub's form of an older body, without annotations.
 fn read(kind: &Kind, older: &Older, mut body: Value, scope: Scope<'_>) -> Result<Value, ConversionError> {
     rule::normalize(&mut body, older.rules, scope);
     let mut hub = rule::up(body, older.rules)?;
@@ -101,7 +101,7 @@ fn read(kind: &Kind, older: &Older, mut body: Value, scope: Scope<'_>) -> Result
     Ok(hub)
 }
 
-/// What was sent in the older version and is not said by the hub's body, as text for the annotation.
+/// The parts of `sent` that the hub's body does not express, as text of the annotation.
 fn unsaid(
     kind: &Kind,
     older: &Older,
@@ -119,8 +119,8 @@ fn unsaid(
     Ok(Some(json!({"apiVersion": api_version, "kind": kind.kind, "from": was, "to": is}).to_string()))
 }
 
-/// The pieces that [`unsaid`] wrote. Anything else is left alone: a read must not fail for an annotation, and the text
-/// itself goes home with the object.
+/// Parses a text of [`unsaid`]. Other texts are ignored: a read must not fail for an annotation, which is passed on
+/// unchanged.
 fn pieces(kind: &Kind, older: &Older, text: &str) -> Option<(Value, Value)> {
     let mut data: Value = serde_json::from_str(text).ok()?;
     let is_ours = meta::kind(&data) == kind.kind
@@ -130,7 +130,7 @@ fn pieces(kind: &Kind, older: &Older, text: &str) -> Option<(Value, Value)> {
     is_ours.then_some((was, is))
 }
 
-/// The hub object that [`down`] kept, and the older pieces that it had; none when it is another kind's.
+/// The hub object that [`down`] preserved, with its older pieces; `None` if it is of another kind.
 fn stored(kind: &Kind, text: &str) -> Result<Option<(Value, Option<String>)>, ConversionError> {
     let data: Value = serde_json::from_str(text).map_err(|error| ConversionError::Data(error.to_string()))?;
     let Value::Object(mut hub) = data else {
@@ -149,7 +149,7 @@ fn stored(kind: &Kind, text: &str) -> Result<Option<(Value, Option<String>)>, Co
     Ok((!is_other).then_some((Value::Object(hub), old_text)))
 }
 
-/// Puts derived values over those that are stored; conditions by their type.
+/// Overwrites stored values by derived ones; conditions by type.
 fn fill(hub: &mut Value, derived: Value) {
     let Value::Object(derived) = derived else { return };
     for (key, value) in derived {
@@ -168,7 +168,7 @@ fn fill(hub: &mut Value, derived: Value) {
     }
 }
 
-/// Takes derived values out again, where they are what they would be derived to.
+/// Removes values that equal derived ones.
 fn forget(hub: &mut Value, derived: &Value) {
     for (key, value) in derived.as_object().into_iter().flatten() {
         let at = format!("{DEPRECATED}.{key}");
@@ -194,7 +194,7 @@ fn join(kind: &Kind, version: &str, head: Value, body: Value) -> Value {
     Value::Object(object)
 }
 
-/// Takes an annotation's text out, and the map when it was the last.
+/// Removes and returns an annotation, and the map if it was the last one.
 fn take_annotation(head: &mut Value, key: &str) -> Option<String> {
     let metadata = head.get_mut("metadata")?.as_object_mut()?;
     let annotations = metadata.get_mut("annotations")?.as_object_mut()?;

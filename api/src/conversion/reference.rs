@@ -1,29 +1,29 @@
-//! References: v1beta1's ObjectReference, and what v1beta2 has in its place.
+//! References: ObjectReference in v1beta1, other forms in v1beta2.
 
 use capwasm_object::group_version;
 use serde_json::{Map, Value};
 
-/// Which `apiVersion` a v1beta1 reference to `kind` of `group` names; `None` when it is not known.
+/// Returns the `apiVersion` of v1beta1 references to a kind of a group; `None` if unknown.
 pub type Resolver<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 
-/// The resolver for everyone who has no cluster to ask: the groups of Cluster API's own providers, and those that end like
-/// them, serve v1beta1. Nobody else's versions can be guessed; v1beta1 is what contract v1beta1 asks for.
+/// Resolver without a cluster: assumes that every group but the core group serves v1beta1, which contract v1beta1 asks
+/// for.
 pub fn known_api_version(group: &str, _kind: &str) -> Option<String> {
     (!group.is_empty()).then(|| format!("{group}/v1beta1"))
 }
 
-/// How the newer version writes a reference.
+/// Form of a reference in v1beta2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `{apiGroup, kind, name}`: the version follows from the contract.
+    /// `{apiGroup, kind, name}`, whose version follows from the contract.
     Contract,
-    /// `{apiVersion, kind, name}`: templates of a class.
+    /// `{apiVersion, kind, name}` of templates of a ClusterClass.
     Template,
     /// `{name}` of a Node.
     Node,
 }
 
-/// The newer form of an ObjectReference. Anything but an object stays as it is, for validation to refuse.
+/// The v1beta2 form of an ObjectReference. Other values than objects are left to validation.
 pub fn up(form: Form, reference: Value) -> Value {
     let Value::Object(mut old) = reference else { return reference };
     let mut new = Map::new();
@@ -46,7 +46,7 @@ pub fn up(form: Form, reference: Value) -> Value {
     Value::Object(new)
 }
 
-/// The ObjectReference that the newer form stands for, in the namespace of the object that refers.
+/// The ObjectReference of a v1beta2 form, in the namespace of the referring object.
 pub fn down(form: Form, reference: Value, namespace: &str, resolver: Resolver<'_>) -> Value {
     let Value::Object(mut new) = reference else { return reference };
     let mut old = Map::new();
@@ -81,7 +81,7 @@ pub fn down(form: Form, reference: Value, namespace: &str, resolver: Resolver<'_
     old
 }
 
-/// The namespace that a reference without one means, as v1beta1's defaulting writes it.
+/// Sets the namespace of a reference without one, as v1beta1's defaulting does.
 pub fn fill(reference: &mut Value, namespace: &str) {
     if let Value::Object(map) = reference
         && !namespace.is_empty()

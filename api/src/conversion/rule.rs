@@ -1,4 +1,4 @@
-//! One list of rules says how an older version and the hub differ; it is read in both directions.
+//! Rules for the differences between an older version and the hub, used in both directions.
 
 use serde_json::{Map, Value};
 
@@ -6,71 +6,70 @@ use super::reference::{self, Form, Resolver};
 use super::{ConversionError, path};
 use crate::time::duration;
 
-/// One difference between an older version and the hub. Paths are dotted, the older version's first; fields that no rule
-/// names are the same in both. A path inside another must come before it. Every value is taken out before any is put in, so
-/// that two rules may swap places.
+/// A difference between an older version and the hub. Paths are dotted, the older version's first; fields without a
+/// rule are equal. A path inside another one must come first. All values are taken out before any is put in, so that
+/// two rules may swap places.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
     /// The same value at another path.
     Move(&'static str, &'static str),
-    /// A Go duration, and whole seconds.
+    /// A Go duration becomes integer seconds.
     Seconds(&'static str, &'static str),
-    /// An ObjectReference, and `{apiGroup, kind, name}`.
+    /// An ObjectReference becomes `{apiGroup, kind, name}`.
     Reference(&'static str, &'static str),
-    /// An ObjectReference, and `{apiVersion, kind, name}`.
+    /// An ObjectReference becomes `{apiVersion, kind, name}`.
     Template(&'static str, &'static str),
-    /// An ObjectReference to a Node, and `{name}`.
+    /// An ObjectReference to a Node becomes `{name}`.
     Node(&'static str, &'static str),
-    /// A map by name, and a list of objects with a `name`.
+    /// A map by name becomes a list of objects with `name`.
     Named(&'static str, &'static str),
-    /// A map of arguments, and a list of `{name, value}`.
+    /// A map of arguments becomes a list of `{name, value}`.
     Arguments(&'static str, &'static str),
     /// An object with rules of its own.
     Within(&'static str, &'static str, &'static [Rule]),
-    /// A list of objects, each with the rules.
+    /// A list of objects with rules of their own.
     Each(&'static str, &'static str, &'static [Rule]),
-    /// Only the older version has it.
+    /// A field of the older version only.
     OnlyOld(&'static str),
-    /// Only the hub has it.
+    /// A field of the hub only.
     OnlyNew(&'static str),
-    /// The older version allows it to be empty or zero, meaning the same as absent, which is all that the hub allows.
+    /// A field that may be empty or zero in the older version, which means absent, as the hub has it.
     Empty(&'static str),
-    /// The same for every object and list in this one, at any depth, but for those at (and in) the given paths, which leave
-    /// out the places in lists: there, being empty says something, or what is inside belongs to the user.
+    /// As `Empty`, for all objects and lists at any depth except those at (and in) the given paths, which have no list
+    /// indices: there, empty has a meaning, or content belongs to the user.
     Tidy(&'static [&'static str]),
-    /// The hub wants `key` in the object at `path`; the older version takes `value` for granted.
+    /// The hub requires `key` in the object at `path`, where the older version implies `value`.
     Assume {
-        /// The object, in the hub.
+        /// Path of the object in the hub.
         path: &'static str,
-        /// Its field.
+        /// Field of the object.
         key: &'static str,
-        /// What its absence means in the older version.
+        /// Value implied by the older version.
         value: &'static str,
     },
-    /// In the hub, the value of the first path also stands at the second.
+    /// In the hub, the value at the first path is also at the second.
     Copy(&'static str, &'static str),
-    /// What no other rule says, done to the object of the one version or the other when all other rules were followed.
+    /// Changes that other rules cannot express, applied after them.
     Adjust {
-        /// To the hub's object.
+        /// Applied to the hub's object.
         new: fn(&mut Value),
-        /// To the older object.
+        /// Applied to the older object.
         old: fn(&mut Value),
     },
-    /// Only the older version has it, and it follows from the hub's fields.
+    /// A field of the older version only, computed from the hub's object.
     Computed(&'static str, fn(&Value) -> Value),
 }
 
-/// What the rules need to know beside the object.
+/// Context of a conversion.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
-    /// Of the object.
+    /// Namespace of the object.
     pub namespace: &'a str,
-    /// For references.
+    /// Resolver for references.
     pub resolver: Resolver<'a>,
 }
 
-/// Brings an older object into the one form that comparisons need: meaningless empties are dropped, references name their
-/// namespace.
+/// Normalizes an older object for comparison: removes meaningless empty values, adds namespaces to references.
 pub fn normalize(object: &mut Value, rules: &[Rule], scope: Scope<'_>) {
     for rule in rules {
         match *rule {
@@ -101,7 +100,7 @@ pub fn normalize(object: &mut Value, rules: &[Rule], scope: Scope<'_>) {
     }
 }
 
-/// An older object in the hub's form.
+/// Converts an older object to the hub's form.
 pub fn up(object: Value, rules: &[Rule]) -> Result<Value, ConversionError> {
     let mut rest = object;
     let mut placed = Vec::new();
@@ -164,7 +163,7 @@ pub fn up(object: Value, rules: &[Rule]) -> Result<Value, ConversionError> {
     Ok(rest)
 }
 
-/// An object of the hub in the older form.
+/// Converts a hub object to the older form.
 pub fn down(object: Value, rules: &[Rule], scope: Scope<'_>) -> Result<Value, ConversionError> {
     let mut computed = Vec::new();
     for rule in rules {
@@ -250,7 +249,7 @@ fn place(rest: &mut Value, placed: Placed) -> Result<(), ConversionError> {
     placed.into_iter().try_for_each(|(to, value)| path::put(rest, to, value))
 }
 
-/// Rules are for objects; anything else stays as it is, for validation to refuse.
+/// Applies `change` to objects; other values are left to validation.
 fn inside(
     value: Value,
     change: impl FnOnce(Value) -> Result<Value, ConversionError>,
@@ -284,7 +283,7 @@ fn list_of_named(at: &str, value: Value) -> Result<Value, ConversionError> {
         .map(Value::Array)
 }
 
-/// An entry without a name, or with the name of a later one, has no place in a map; it comes back with the annotation.
+/// Entries without name, or with the name of a later one, do not fit into a map; the annotation preserves them.
 fn map_of_named(value: Value) -> Value {
     let Value::Array(items) = value else { return value };
     let mut map = Map::new();
@@ -336,7 +335,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Drops empty objects and lists, from the inside out. `keep` is relative to `value`.
+/// Removes empty objects and lists, innermost first. `keep` is relative to `value`.
 fn tidy(value: &mut Value, keep: &[&str]) {
     match value {
         Value::Object(map) => map.retain(|key, child| {
@@ -357,7 +356,7 @@ fn is_empty_container(value: &Value) -> bool {
     is_empty_map(value) || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Removes one value; parents stay, even when that leaves them empty.
+/// Removes a value but no parents.
 fn remove(object: &mut Value, at: &str) {
     let (parent, key) = match at.rsplit_once('.') {
         Some((parent, key)) => (path::get_mut(object, parent), key),

@@ -8,37 +8,37 @@ use serde_json::Value;
 use super::machine_set::VersionCount;
 use super::meta::{ContractReference, Object};
 
-/// A Cluster.
+/// Typed view of a Cluster.
 pub type Cluster = Object<ClusterSpec, ClusterStatus>;
 
-/// What is wanted of a Cluster.
+/// `spec` of a Cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterSpec {
-    /// Holds reconciliation of everything in the cluster.
+    /// Pauses reconciliation of everything in the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// Address ranges and names that its nodes and workloads use.
+    /// Networks of nodes and workloads.
     pub cluster_network: ClusterNetwork,
-    /// Where the API server is reached.
+    /// Endpoint of the API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_endpoint: Option<Endpoint>,
-    /// The control plane.
+    /// Reference to the control plane.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_ref: Option<ContractReference>,
-    /// The infrastructure.
+    /// Reference to the infrastructure cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_ref: Option<ContractReference>,
-    /// Set for clusters of a class.
+    /// Topology of a cluster of a ClusterClass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<Value>,
-    /// More conditions of `Available`.
+    /// Additional conditions that `Available` depends on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub availability_gates: Vec<super::machine::ReadinessGate>,
 }
 
 impl ClusterSpec {
-    /// The endpoint, when it has host and port.
+    /// The endpoint, if host and port are set.
     pub fn endpoint(&self) -> Option<&Endpoint> {
         self.control_plane_endpoint.as_ref().filter(|endpoint| endpoint.is_valid())
     }
@@ -51,59 +51,59 @@ pub struct ClusterNetwork {
     /// Port of each API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_server_port: Option<i32>,
-    /// Addresses of Services.
+    /// Address ranges of Services.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub services: Option<NetworkRanges>,
-    /// Addresses of Pods.
+    /// Address ranges of Pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pods: Option<NetworkRanges>,
-    /// DNS domain of services.
+    /// DNS domain of Services, such as `cluster.local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_domain: Option<String>,
 }
 
-/// Address ranges.
+/// `services` and `pods` of a cluster network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkRanges {
-    /// In CIDR notation.
+    /// CIDR blocks, such as `192.168.0.0/16`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cidr_blocks: Vec<String>,
 }
 
-/// Host and port of an API server.
+/// Endpoint of an API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Endpoint {
-    /// Name or address.
+    /// DNS name or IP address.
     pub host: String,
     /// TCP port.
     pub port: i32,
 }
 
 impl Endpoint {
-    /// Whether both parts are there.
+    /// Whether host and port are set.
     pub fn is_valid(&self) -> bool {
         !self.host.is_empty() && self.port != 0
     }
 }
 
-/// What was observed of a Cluster.
+/// `status` of a Cluster, without conditions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterStatus {
-    /// Milestones, which are never taken back.
+    /// Milestones, which are final.
     pub initialization: ClusterInitialization,
     /// Failure domains of the infrastructure.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failure_domains: Vec<FailureDomain>,
-    /// Pending, Provisioning, Provisioned, Deleting, Unknown.
+    /// `Pending`, `Provisioning`, `Provisioned`, `Deleting` or `Unknown`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub phase: String,
-    /// The control plane's machines; absent while nobody counts them.
+    /// Control plane machines; absent if nobody counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ReplicaCounts>,
-    /// Machines of all workers.
+    /// Worker machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<ReplicaCounts>,
 }
@@ -112,48 +112,48 @@ pub struct ClusterStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterInitialization {
-    /// The infrastructure is there.
+    /// The infrastructure is provisioned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
-    /// The API server has been reachable.
+    /// The API server has been reachable once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane_initialized: Option<bool>,
 }
 
-/// How many machines a part of a cluster has; a counter that nobody reports is absent.
+/// Replica counters of a part of a cluster; unreported ones are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaCounts {
-    /// As asked for.
+    /// Wanted machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired_replicas: Option<i64>,
-    /// That there are.
+    /// Existing machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
-    /// That are as their template wants them.
+    /// Machines whose spec matches their template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i64>,
-    /// That are Ready.
+    /// Machines that are Ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i64>,
-    /// That have been Ready for long enough.
+    /// Machines that are Available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i64>,
-    /// Kubernetes versions that run, in their order, with the number of machines of each.
+    /// Running Kubernetes versions, sorted, with the number of their machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionCount>,
 }
 
-/// A place where machines can fail together.
+/// Failure domain of the infrastructure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FailureDomain {
-    /// Unique within the cluster.
+    /// Name, unique within the cluster.
     pub name: String,
     /// Whether control-plane machines may be placed there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<bool>,
-    /// What the provider says about it.
+    /// Provider-specific attributes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! Typed values laid over the untyped ones that they were read from.
+//! Merges typed values into the untyped ones that they were read from.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -54,7 +54,7 @@ mod tests {
         NodeRef, ReplicaCounts,
     };
 
-    /// `object` as a decision leaves it.
+    /// `object` with the changes of `decide`.
     fn decided<T: DeserializeOwned + Serialize + PartialEq + Clone>(object: Value, decide: impl Fn(&mut T)) -> Value {
         let from: T = serde_json::from_value(object.clone()).unwrap();
         let mut to = from.clone();

@@ -5,37 +5,37 @@ use serde_json::Value;
 
 use super::meta::{ContractReference, Object};
 
-/// A Machine.
+/// Typed view of a Machine.
 pub type Machine = Object<MachineSpec, MachineStatus>;
 
-/// What is wanted of a Machine; also `spec.template.spec` of sets, deployments and pools.
+/// `spec` of a Machine; also `spec.template.spec` of sets, deployments and pools.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineSpec {
-    /// Name of its Cluster, in its namespace.
+    /// Name of the Cluster in the same namespace.
     pub cluster_name: String,
-    /// Where the bootstrap data comes from.
+    /// Source of the bootstrap data.
     pub bootstrap: Bootstrap,
-    /// The infrastructure.
+    /// Reference to the infrastructure machine; in templates, to its template.
     pub infrastructure_ref: ContractReference,
-    /// Kubernetes version, with `v`.
+    /// Kubernetes version, such as `v1.34.0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Identity at the provider.
+    /// Identity at the infrastructure provider, equal to `spec.providerID` of the Node.
     #[serde(rename = "providerID", skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
-    /// Where it should be, or is, placed.
+    /// Wanted or actual failure domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_domain: Option<String>,
-    /// Seconds of being Ready that make it Available.
+    /// Seconds of being Ready after which it is Available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_ready_seconds: Option<i32>,
-    /// More conditions of `Ready`.
+    /// Additional conditions that `Ready` depends on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub readiness_gates: Vec<ReadinessGate>,
-    /// Time limits of its deletion.
+    /// Timeouts of its deletion.
     pub deletion: Deletion,
-    /// Taints of the Node.
+    /// Taints for the Node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
 }
@@ -44,74 +44,74 @@ pub struct MachineSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Bootstrap {
-    /// The configuration (in templates: its template).
+    /// Reference to the bootstrap configuration; in templates, to its template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_ref: Option<ContractReference>,
-    /// The Secret with the data.
+    /// Name of the bootstrap data Secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_secret_name: Option<String>,
 }
 
-/// `spec.deletion`, in seconds; 0 or absent means no limit.
+/// `spec.deletion`: timeouts in seconds; 0 or absent means none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Deletion {
-    /// For draining the Node.
+    /// Timeout of the drain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_drain_timeout_seconds: Option<i32>,
-    /// For the detachment of volumes.
+    /// Timeout of the wait for volumes to be detached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_volume_detach_timeout_seconds: Option<i32>,
-    /// For the deletion of the Node object.
+    /// Timeout of the deletion of the Node object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_deletion_timeout_seconds: Option<i32>,
 }
 
-/// A condition that takes part in `Ready` (of Machines) or `Available` (of Clusters).
+/// Additional condition of `Ready` (of Machines) or `Available` (of Clusters).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReadinessGate {
-    /// Its type, as in `status.conditions`.
+    /// Type of the condition.
     pub condition_type: String,
     /// `Positive` (default) or `Negative`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub polarity: Option<String>,
 }
 
-/// A taint that the Node should carry.
+/// Taint for the Node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {
-    /// Its key, with a prefix: `node.kubernetes.io/unreachable`.
+    /// Prefixed key, such as `node.kubernetes.io/unreachable`.
     pub key: String,
-    /// Its value; taints need none.
+    /// Optional value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// `NoSchedule`, `PreferNoSchedule`, `NoExecute`.
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub effect: String,
     /// `Always` or `OnInitialization`.
     pub propagation: String,
 }
 
-/// What was observed of a Machine.
+/// `status` of a Machine, without conditions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineStatus {
-    /// Milestones, which are never taken back.
+    /// Milestones, which are final.
     pub initialization: MachineInitialization,
-    /// The Node.
+    /// Reference to the Node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_ref: Option<NodeRef>,
-    /// What the Node says of itself.
+    /// `status.nodeInfo` of the Node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_info: Option<NodeInfo>,
-    /// As the infrastructure reports them.
+    /// Addresses from the infrastructure machine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<MachineAddress>,
-    /// Where it is placed.
+    /// Actual failure domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_domain: Option<String>,
-    /// Pending, Provisioning, Provisioned, Running, Updating, Deleting.
+    /// `Pending`, `Provisioning`, `Provisioned`, `Running`, `Updating` or `Deleting`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub phase: String,
     /// When `phase` last changed, RFC 3339.
@@ -120,7 +120,7 @@ pub struct MachineStatus {
     /// When the certificates of a control-plane machine expire, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificates_expiry_date: Option<String>,
-    /// When steps of the deletion began.
+    /// Start times of steps of the deletion.
     pub deletion: MachineDeletionStatus,
 }
 
@@ -128,10 +128,10 @@ pub struct MachineStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineInitialization {
-    /// The infrastructure is there.
+    /// The infrastructure is provisioned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infrastructure_provisioned: Option<bool>,
-    /// The bootstrap data is there.
+    /// The bootstrap data Secret is created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bootstrap_data_secret_created: Option<bool>,
 }
@@ -144,45 +144,45 @@ pub struct NodeRef {
     pub name: String,
 }
 
-/// `status.nodeInfo`. The schema requires all texts; what a Node does not say is empty.
+/// `status.nodeInfo`. The schema requires all texts; unreported ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeInfo {
-    /// `amd64`, `arm64`.
+    /// Such as `amd64`.
     pub architecture: String,
-    /// Changes with each boot.
+    /// Id of the boot.
     #[serde(rename = "bootID")]
     pub boot_id: String,
-    /// `containerd://2.1.0`.
+    /// Such as `containerd://2.1.0`.
     pub container_runtime_version: String,
-    /// As `uname -r` says.
+    /// Kernel version as by `uname -r`.
     pub kernel_version: String,
-    /// Deprecated upstream: what the kubelet takes it for.
+    /// Deprecated upstream.
     pub kube_proxy_version: String,
-    /// Kubernetes version, with `v`.
+    /// Kubernetes version, such as `v1.34.0`.
     pub kubelet_version: String,
-    /// From `/etc/machine-id`.
+    /// Id from `/etc/machine-id`.
     #[serde(rename = "machineID")]
     pub machine_id: String,
-    /// `linux`, `windows`.
+    /// `linux` or `windows`.
     pub operating_system: String,
-    /// From `/etc/os-release`.
+    /// Name from `/etc/os-release`.
     pub os_image: String,
-    /// Of the firmware.
+    /// UUID of the firmware.
     #[serde(rename = "systemUUID")]
     pub system_uuid: String,
-    /// `{capacity}`, in bytes.
+    /// `{capacity}` in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swap: Option<Value>,
 }
 
-/// An address of a machine.
+/// Address of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineAddress {
-    /// Hostname, ExternalIP, InternalIP, ExternalDNS, InternalDNS.
+    /// `Hostname`, `ExternalIP`, `InternalIP`, `ExternalDNS` or `InternalDNS`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The address.
+    /// DNS name or IP address.
     pub address: String,
 }
 

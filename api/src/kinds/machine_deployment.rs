@@ -6,30 +6,30 @@ use serde_json::Value;
 use super::machine_set::{MachineNaming, MachineTemplate, SetDeletion, VersionCount};
 use super::meta::Object;
 
-/// A MachineDeployment.
+/// Typed view of a MachineDeployment.
 pub type MachineDeployment = Object<MachineDeploymentSpec, MachineDeploymentStatus>;
 
-/// What is wanted of a MachineDeployment.
+/// `spec` of a MachineDeployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineDeploymentSpec {
-    /// Name of its Cluster, in its namespace.
+    /// Name of the Cluster in the same namespace.
     pub cluster_name: String,
-    /// How many machines.
+    /// Wanted machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// Holds roll-outs.
+    /// Pauses rollouts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
-    /// A metav1 label selector.
+    /// metav1.LabelSelector of its Machines.
     pub selector: Value,
-    /// What each machine is made from.
+    /// Template of its Machines.
     pub template: MachineTemplate,
-    /// How a changed template is rolled out.
+    /// Rollout of a changed template.
     pub rollout: Rollout,
-    /// How machines are named.
+    /// Naming of its Machines.
     pub machine_naming: MachineNaming,
-    /// Which machines go first.
+    /// Order in which Machines are deleted.
     pub deletion: SetDeletion,
 }
 
@@ -37,10 +37,10 @@ pub struct MachineDeploymentSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rollout {
-    /// Machines that are older than this are replaced once it is past, RFC 3339.
+    /// Once this time (RFC 3339) is past, older Machines are replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// How many machines go and come at a time.
+    /// Rollout strategy.
     pub strategy: RolloutStrategy,
 }
 
@@ -51,45 +51,45 @@ pub struct RolloutStrategy {
     /// `RollingUpdate` (default) or `OnDelete`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Limits of a rolling update.
+    /// Limits of `RollingUpdate`.
     pub rolling_update: RollingUpdate,
 }
 
-/// `spec.rollout.strategy.rollingUpdate`: numbers, or percentages as text.
+/// `spec.rollout.strategy.rollingUpdate`: integers, or percentages as text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollingUpdate {
-    /// Machines above the wanted number.
+    /// Machines above the wanted number at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_surge: Option<Value>,
-    /// Machines below the wanted number.
+    /// Machines below the wanted number at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<Value>,
 }
 
-/// What was observed of a MachineDeployment.
+/// `status` of a MachineDeployment, without conditions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineDeploymentStatus {
-    /// Machines that there are.
+    /// Existing machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
     /// Machines that are Ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i64>,
-    /// Machines that have been Ready for long enough.
+    /// Machines that are Available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i64>,
-    /// Machines that are as their template wants them.
+    /// Machines whose spec matches the template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i64>,
-    /// ScalingUp, ScalingDown, Running, Unknown.
+    /// `ScalingUp`, `ScalingDown`, `Running` or `Unknown`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub phase: String,
-    /// The label selector as text, for the scale subresource.
+    /// Label selector as text, for the `scale` subresource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// Kubernetes versions that run, in their order, with the number of machines of each.
+    /// Running Kubernetes versions, sorted, with the number of their machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionCount>,
 }

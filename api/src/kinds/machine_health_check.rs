@@ -5,20 +5,20 @@ use serde_json::Value;
 
 use super::meta::Object;
 
-/// A MachineHealthCheck.
+/// Typed view of a MachineHealthCheck.
 pub type MachineHealthCheck = Object<MachineHealthCheckSpec, MachineHealthCheckStatus>;
 
-/// What is wanted of a MachineHealthCheck.
+/// `spec` of a MachineHealthCheck.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineHealthCheckSpec {
-    /// Name of its Cluster, in its namespace.
+    /// Name of the Cluster in the same namespace.
     pub cluster_name: String,
-    /// A metav1 label selector of Machines.
+    /// metav1.LabelSelector of Machines.
     pub selector: Value,
-    /// What makes a Machine unhealthy.
+    /// Criteria for unhealthy Machines.
     pub checks: HealthChecks,
-    /// What is done about it.
+    /// Remediation of unhealthy Machines.
     pub remediation: HealthCheckRemediation,
 }
 
@@ -26,27 +26,27 @@ pub struct MachineHealthCheckSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HealthChecks {
-    /// Seconds in which a Node must appear; 0 is no limit.
+    /// Timeout in seconds for a Node to appear; 0 means none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_startup_timeout_seconds: Option<i64>,
-    /// Conditions of the Node that may not last.
+    /// Conditions of the Node that make its Machine unhealthy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unhealthy_node_conditions: Vec<UnhealthyCondition>,
-    /// Conditions of the Machine that may not last.
+    /// Conditions of the Machine that make it unhealthy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unhealthy_machine_conditions: Vec<UnhealthyCondition>,
 }
 
-/// A condition that makes unhealthy when it lasts.
+/// A condition status that makes a Machine unhealthy after a timeout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UnhealthyCondition {
-    /// Its type, as in `status.conditions`.
+    /// Type of the condition.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The status that is bad.
+    /// Status that is unhealthy: `True`, `False` or `Unknown`.
     pub status: String,
-    /// For how many seconds it may be.
+    /// Tolerated duration of the status in seconds.
     pub timeout_seconds: i64,
 }
 
@@ -54,9 +54,9 @@ pub struct UnhealthyCondition {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HealthCheckRemediation {
-    /// When it is done at all.
+    /// When remediation is allowed.
     pub trigger_if: RemediationTrigger,
-    /// What is made for an unhealthy Machine, instead of its owner replacing it.
+    /// Template of external remediation requests; without it the Machine's owner replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template_ref: Option<TemplateReference>,
 }
@@ -65,40 +65,40 @@ pub struct HealthCheckRemediation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RemediationTrigger {
-    /// A number, or a percentage as text.
+    /// Most unhealthy Machines for remediation: an integer, or a percentage as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unhealthy_less_than_or_equal_to: Option<Value>,
-    /// `[3-5]`.
+    /// Range of unhealthy Machines for remediation, such as `[3-5]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unhealthy_in_range: Option<String>,
 }
 
-/// A reference to a template at a version.
+/// Reference to a template at a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TemplateReference {
     /// `group/version` of the template.
     pub api_version: String,
-    /// Kind of the template: what is made from it is of the same without `Template`.
+    /// Kind of the template; requests have the same without `Template`.
     pub kind: String,
-    /// Name of the template, in the health check's namespace.
+    /// Name of the template in the same namespace.
     pub name: String,
 }
 
-/// What was observed of a MachineHealthCheck.
+/// `status` of a MachineHealthCheck, without conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineHealthCheckStatus {
-    /// Machines that are looked at.
+    /// Number of selected Machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_machines: Option<i64>,
-    /// Those of them that are healthy.
+    /// Number of selected Machines that are healthy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_healthy: Option<i64>,
-    /// How many more may become unhealthy before nothing is done any more.
+    /// Number of further Machines that may become unhealthy until remediation stops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remediations_allowed: Option<i64>,
-    /// Names of the Machines that are looked at.
+    /// Names of the selected Machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<String>,
 }

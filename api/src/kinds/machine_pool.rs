@@ -6,50 +6,50 @@ use super::machine::MachineInitialization;
 use super::machine_set::{MachineTemplate, VersionCount};
 use super::meta::Object;
 
-/// A MachinePool.
+/// Typed view of a MachinePool.
 pub type MachinePool = Object<MachinePoolSpec, MachinePoolStatus>;
 
-/// What is wanted of a MachinePool.
+/// `spec` of a MachinePool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachinePoolSpec {
-    /// Name of its Cluster, in its namespace.
+    /// Name of the Cluster in the same namespace.
     pub cluster_name: String,
-    /// How many machines.
+    /// Wanted machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// What they are made from: references are to the pool's own objects, not to templates.
+    /// Template of the machines; its references are to objects of the pool, not to templates.
     pub template: MachineTemplate,
-    /// Identities of the machines at the provider.
+    /// Provider IDs of the machines.
     #[serde(rename = "providerIDList", skip_serializing_if = "Vec::is_empty")]
     pub provider_id_list: Vec<String>,
 }
 
-/// What was observed of a MachinePool.
+/// `status` of a MachinePool, without conditions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachinePoolStatus {
-    /// Milestones.
+    /// Milestones, which are final.
     pub initialization: MachineInitialization,
     /// Nodes of its machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_refs: Vec<NodeReference>,
-    /// Machines that there are.
+    /// Existing machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
     /// Machines that are Ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i64>,
-    /// Machines that have been Ready for long enough.
+    /// Machines that are Available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i64>,
-    /// Machines that are as their template wants them.
+    /// Machines whose spec matches the template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i64>,
-    /// Kubernetes versions that run, in their order, with the number of machines of each.
+    /// Running Kubernetes versions, sorted, with the number of their machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionCount>,
-    /// Pending, Provisioning, Provisioned, Running, ScalingUp, ScalingDown, Scaling, Deleting.
+    /// `Pending`, `Provisioning`, `Provisioned`, `Running`, `ScalingUp`, `ScalingDown`, `Scaling` or `Deleting`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub phase: String,
 }
@@ -58,12 +58,12 @@ pub struct MachinePoolStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeReference {
-    /// `v1`.
+    /// Always `v1`.
     pub api_version: String,
-    /// `Node`.
+    /// Always `Node`.
     pub kind: String,
     /// Name of the Node.
     pub name: String,
-    /// Unique over time.
+    /// Uid of the Node.
     pub uid: String,
 }

@@ -8,25 +8,25 @@ use serde_json::Value;
 use super::machine::MachineSpec;
 use super::meta::{Object, TemplateMetadata};
 
-/// A MachineSet.
+/// Typed view of a MachineSet.
 pub type MachineSet = Object<MachineSetSpec, MachineSetStatus>;
 
-/// What is wanted of a MachineSet.
+/// `spec` of a MachineSet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineSetSpec {
-    /// Name of its Cluster, in its namespace.
+    /// Name of the Cluster in the same namespace.
     pub cluster_name: String,
-    /// How many machines.
+    /// Wanted machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// A metav1 label selector.
+    /// metav1.LabelSelector of its Machines.
     pub selector: Value,
-    /// What each machine is made from.
+    /// Template of its Machines.
     pub template: MachineTemplate,
-    /// How machines are named.
+    /// Naming of its Machines.
     pub machine_naming: MachineNaming,
-    /// Which machines go first.
+    /// Order in which Machines are deleted.
     pub deletion: SetDeletion,
 }
 
@@ -34,9 +34,9 @@ pub struct MachineSetSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineTemplate {
-    /// Labels and annotations.
+    /// Labels and annotations of each Machine.
     pub metadata: TemplateMetadata,
-    /// Spec of each machine.
+    /// Spec of each Machine.
     pub spec: MachineSpec,
 }
 
@@ -44,7 +44,7 @@ pub struct MachineTemplate {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MachineNaming {
-    /// `{{ .machineSet.name }}-{{ .random }}`.
+    /// Such as `{{ .machineSet.name }}-{{ .random }}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
 }
@@ -53,47 +53,47 @@ pub struct MachineNaming {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SetDeletion {
-    /// `Random` (default), `Newest`, `Oldest`.
+    /// `Random` (default), `Newest` or `Oldest`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
 }
 
-/// What was observed of a MachineSet.
+/// `status` of a MachineSet, without conditions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MachineSetStatus {
-    /// Machines that there are.
+    /// Existing machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
     /// Machines that are Ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_replicas: Option<i64>,
-    /// Machines that have been Ready for long enough.
+    /// Machines that are Available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_replicas: Option<i64>,
-    /// Machines that are as their template wants them.
+    /// Machines whose spec matches the template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up_to_date_replicas: Option<i64>,
-    /// The label selector as text, for the scale subresource.
+    /// Label selector as text, for the `scale` subresource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// Kubernetes versions that run, in their order, with the number of machines of each.
+    /// Running Kubernetes versions, sorted, with the number of their machines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<VersionCount>,
 }
 
-/// How many machines run a version.
+/// Number of machines of a Kubernetes version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VersionCount {
-    /// Kubernetes version.
+    /// Such as `v1.34.0`.
     pub version: String,
-    /// Machines.
+    /// Number of machines.
     pub replicas: i32,
 }
 
 impl VersionCount {
-    /// Machines by the version that they run, in the order of the versions' texts.
+    /// Adds machines by version, sorted by text.
     pub fn total<V: Into<String> + Ord>(machines: impl IntoIterator<Item = (V, i32)>) -> Vec<VersionCount> {
         let mut counts: BTreeMap<V, i32> = BTreeMap::new();
         for (version, replicas) in machines {

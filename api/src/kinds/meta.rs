@@ -1,63 +1,63 @@
-//! Metadata and references.
+//! Object metadata and references.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// An object of a kind, as far as it is known here.
+/// Typed view of an object.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Object<Spec, Status> {
-    /// Name, owners, labels and the like.
+    /// `metadata`, as far as reconcilers read it.
     pub metadata: Metadata,
-    /// What is wanted.
+    /// Typed spec.
     pub spec: Spec,
-    /// What was observed, but for its conditions: [`crate::conditions`] reads and sets those.
+    /// Typed status without conditions, which [`crate::conditions`] reads and sets.
     pub status: Status,
 }
 
-/// The part of ObjectMeta that reconcilers read.
+/// The fields of ObjectMeta that reconcilers read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {
-    /// Unique within namespace and kind.
+    /// Name, unique within namespace and kind.
     pub name: String,
-    /// Empty for what has none.
+    /// Empty for cluster-scoped objects.
     pub namespace: String,
-    /// Unique over time.
+    /// Uid, unique over time.
     pub uid: String,
-    /// Counts changes of the spec.
+    /// Number of changes of the spec.
     pub generation: i64,
-    /// RFC 3339.
+    /// When the object was created, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<String>,
-    /// RFC 3339; set once deletion was asked for.
+    /// When deletion was requested, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<String>,
-    /// What selectors select by.
+    /// Labels, by which selectors select.
     pub labels: BTreeMap<String, String>,
-    /// What nothing selects by.
+    /// Annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Who has something to do before the object is gone.
+    /// Finalizers; the object is removed once there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
-    /// Without any of these objects, it is garbage.
+    /// Owner references.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
 }
 
 impl Metadata {
-    /// Whether deletion was asked for.
+    /// Whether `deletionTimestamp` is set.
     pub fn is_deleting(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
 
-    /// The owner that controls the object.
+    /// The controlling owner reference.
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references.iter().find(|owner| owner.controller == Some(true))
     }
 
-    /// Whether an object with this uid is among the owners.
+    /// Whether an owner has this uid.
     pub fn is_owned_by(&self, uid: &str) -> bool {
         self.owner_references.iter().any(|owner| owner.uid == uid)
     }
@@ -71,39 +71,38 @@ pub struct OwnerReference {
     pub api_version: String,
     /// Kind of the owner.
     pub kind: String,
-    /// Name of the owner, in the same namespace unless it has none.
+    /// Name of the owner, which is in the same namespace or cluster-scoped.
     pub name: String,
-    /// Unique over time.
+    /// Uid of the owner.
     pub uid: String,
-    /// At most one owner controls.
+    /// Whether the owner is the controller; at most one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<bool>,
-    /// Whether the owner waits for this object when it is deleted in the foreground.
+    /// Whether a foreground deletion of the owner waits for this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_owner_deletion: Option<bool>,
 }
 
 impl OwnerReference {
-    /// Group of the owner's kind.
+    /// API group of the owner; empty for the core group.
     pub fn group(&self) -> &str {
         capwasm_object::group_version::group(&self.api_version)
     }
 }
 
-/// A reference without namespace and version: the object is in the namespace of the one that refers to it, and its version
-/// follows from the contract.
+/// Reference to an object in the same namespace, whose version follows from the contract.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContractReference {
-    /// Group of the object's kind; its version follows from the contract.
+    /// API group of the object.
     pub api_group: String,
-    /// The object's kind.
+    /// Kind of the object.
     pub kind: String,
-    /// The object's name.
+    /// Name of the object.
     pub name: String,
 }
 
-/// Metadata of a template: what each object made from it gets.
+/// Metadata of objects that are made from a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TemplateMetadata {

@@ -1,10 +1,10 @@
-//! Condition types. The same word means the same on every kind that has it.
+//! Condition types, with the same meaning on all kinds.
 
-/// The object does what it is for.
+/// The object is operational; for Machines, Ready for `minReadySeconds`.
 pub const AVAILABLE: &str = "Available";
-/// The object, or what a provider made for it, is ready.
+/// The object is ready.
 pub const READY: &str = "Ready";
-/// Reconciliation is held.
+/// Reconciliation is paused.
 pub const PAUSED: &str = "Paused";
 /// Deletion is in progress (negative polarity).
 pub const DELETING: &str = "Deleting";
@@ -27,15 +27,15 @@ pub const WORKER_MACHINES_READY: &str = "WorkerMachinesReady";
 pub const WORKER_MACHINES_UP_TO_DATE: &str = "WorkerMachinesUpToDate";
 /// The workload cluster's API server answers.
 pub const REMOTE_CONNECTION_PROBE: &str = "RemoteConnectionProbe";
-/// Machines are being replaced (negative polarity in no summary).
+/// Machines are being replaced.
 pub const ROLLING_OUT: &str = "RollingOut";
 /// Machines are being added.
 pub const SCALING_UP: &str = "ScalingUp";
-/// Machines are being taken away.
+/// Machines are being removed.
 pub const SCALING_DOWN: &str = "ScalingDown";
-/// Unhealthy machines are being replaced.
+/// Unhealthy Machines are being replaced.
 pub const REMEDIATING: &str = "Remediating";
-/// The topology is in place.
+/// The topology of a ClusterClass is applied.
 pub const TOPOLOGY_RECONCILED: &str = "TopologyReconciled";
 
 /// The bootstrap configuration is ready (Machine).
@@ -44,17 +44,17 @@ pub const BOOTSTRAP_CONFIG_READY: &str = "BootstrapConfigReady";
 pub const NODE_READY: &str = "NodeReady";
 /// The Node is ready and under no pressure.
 pub const NODE_HEALTHY: &str = "NodeHealthy";
-/// The Machine's spec is the one that its owner wants.
+/// The Machine matches its owner's template.
 pub const UP_TO_DATE: &str = "UpToDate";
 /// The Machine is updated in place (negative polarity).
 pub const UPDATING: &str = "Updating";
-/// A health check's verdict.
+/// The Machine passes its health checks.
 pub const HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
-/// The owner should replace, or has replaced, the Machine.
+/// The owner has replaced the unhealthy Machine; False asks it to.
 pub const OWNER_REMEDIATED: &str = "OwnerRemediated";
-/// Machine: whether somebody outside has replaced it.
+/// Machine: whether an external remediation is complete.
 pub const EXTERNALLY_REMEDIATED: &str = "ExternallyRemediated";
-/// MachineHealthCheck: whether few enough Machines are unhealthy.
+/// MachineHealthCheck: few enough Machines are unhealthy.
 pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
 
 /// All Machines of a set or deployment are ready.

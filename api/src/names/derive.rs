@@ -1,15 +1,15 @@
-//! Names of created objects: a readable base and a suffix that derives from the owner's uid and a slot, so that a repeated
-//! create meets what it made before.
+//! Names of created objects: a readable base and a suffix from the owner's uid and a slot, so that a repeated creation
+//! finds the existing object.
 
 use sha2::{Digest, Sha256};
 
-/// Longest name that may also stand in a label value or be a host name.
+/// Longest name that is also valid as a label value or host name.
 const LONGEST: usize = 63;
 const SUFFIX: usize = 5;
-/// Letters and digits that make no words and are not mistaken for each other (Kubernetes' own choice for generated names).
+/// Letters and digits of Kubernetes' generated names: without vowels and look-alikes.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Five characters that derive from the owner's uid and the slot.
+/// Five characters from the owner's uid and the slot.
 pub fn suffix(owner_uid: &str, slot: &str) -> String {
     let digest = Sha256::new().chain_update(owner_uid).chain_update([0]).chain_update(slot).finalize();
     let number = digest.iter().take(8).fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
@@ -30,7 +30,7 @@ pub fn child_name(base: &str, owner_uid: &str, slot: &str) -> String {
     format!("{}-{}", base[..cut].trim_end_matches(['-', '.']), suffix(owner_uid, slot))
 }
 
-/// A name as a label value: itself, or a short hash of it when it is longer than 63 characters (upstream's form).
+/// A name as a label value: itself, or, above 63 characters, a short hash in upstream's form.
 pub fn label_value(name: &str) -> String {
     if name.len() <= LONGEST {
         return name.to_owned();
@@ -39,8 +39,8 @@ pub fn label_value(name: &str) -> String {
     format!("hash_{}_z", base64_url(hash.to_be_bytes()))
 }
 
-/// The first slot that was never used, from the owner's record of it and the slots seen on its children. The record is
-/// what keeps the name of a deleted child from being given out again.
+/// The next unused slot, from the owner's record and the slots of its children. The record prevents that the name of a
+/// deleted child is used again.
 pub fn next_slot<'a>(recorded: Option<&str>, used: impl IntoIterator<Item = &'a str>) -> u64 {
     let recorded = recorded.and_then(|text| text.parse().ok()).unwrap_or(0);
     used.into_iter()
@@ -55,8 +55,7 @@ fn base64_url(bytes: [u8; 4]) -> String {
     (0..6).rev().map(|group| char::from(DIGITS[(bits >> (group * 6) & 63) as usize])).collect()
 }
 
-/// Sixteen hexadecimal digits (FNV-1a, 64 bits) that tell whether a text is the one that was used before. Whoever may choose the
-/// text can make two of the same.
+/// FNV-1a hash (64 bits) as 16 hexadecimal digits, to detect changes of a text. Not collision-resistant.
 pub fn fingerprint(text: &str) -> String {
     let sum = text
         .bytes()

@@ -1,12 +1,12 @@
 //! Finalizers of the core kinds.
 
-/// Cluster.
+/// Finalizer of Clusters.
 pub const CLUSTER: &str = "cluster.cluster.x-k8s.io";
-/// Machine.
+/// Finalizer of Machines.
 pub const MACHINE: &str = "machine.cluster.x-k8s.io";
-/// MachineSet.
+/// Finalizer of MachineSets.
 pub const MACHINE_SET: &str = "cluster.x-k8s.io/machineset";
-/// MachineDeployment.
+/// Finalizer of MachineDeployments.
 pub const MACHINE_DEPLOYMENT: &str = "cluster.x-k8s.io/machinedeployment";
-/// MachinePool.
+/// Finalizer of MachinePools.
 pub const MACHINE_POOL: &str = "machinepool.cluster.x-k8s.io";

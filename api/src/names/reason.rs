@@ -1,40 +1,40 @@
-//! Condition reasons.
+//! Condition reasons. `X`, `NotX` and `XUnknown` are those of a condition `X` that is True, False and Unknown.
 
-/// Available.
+/// `Available`, or a condition that merges it, is True.
 pub const AVAILABLE: &str = "Available";
-/// Not available.
+/// `Available`, or a condition that merges it, is False.
 pub const NOT_AVAILABLE: &str = "NotAvailable";
-/// Not known to be available.
+/// `Available`, or a condition that merges it, is Unknown.
 pub const AVAILABLE_UNKNOWN: &str = "AvailableUnknown";
-/// Ready.
+/// `Ready`, or a condition that merges it, is True.
 pub const READY: &str = "Ready";
-/// Not ready.
+/// `Ready`, or a condition that merges it, is False.
 pub const NOT_READY: &str = "NotReady";
-/// Not known to be ready.
+/// `Ready`, or a condition that merges it, is Unknown.
 pub const READY_UNKNOWN: &str = "ReadyUnknown";
-/// Up to date.
+/// `UpToDate`, or a condition that merges it, is True.
 pub const UP_TO_DATE: &str = "UpToDate";
-/// Not up to date.
+/// `UpToDate`, or a condition that merges it, is False.
 pub const NOT_UP_TO_DATE: &str = "NotUpToDate";
-/// Not known to be up to date.
+/// `UpToDate`, or a condition that merges it, is Unknown.
 pub const UP_TO_DATE_UNKNOWN: &str = "UpToDateUnknown";
-/// Initialized.
+/// `ControlPlaneInitialized` is True.
 pub const INITIALIZED: &str = "Initialized";
-/// Not initialized.
+/// `ControlPlaneInitialized` is False.
 pub const NOT_INITIALIZED: &str = "NotInitialized";
-/// Held.
+/// `Paused` is True.
 pub const PAUSED: &str = "Paused";
-/// Not held.
+/// `Paused` is False.
 pub const NOT_PAUSED: &str = "NotPaused";
-/// The object that should report does not exist.
+/// The reporting object does not exist.
 pub const DOES_NOT_EXIST: &str = "DoesNotExist";
-/// The object that should report was there and is gone.
+/// The reporting object existed and is gone.
 pub const DELETED: &str = "Deleted";
-/// The object that should report is being deleted.
+/// The object, or the one that should report, is being deleted.
 pub const DELETING: &str = "Deleting";
-/// Something failed that says nothing about the object; the message has more.
+/// An error that says nothing about the object; the message has more.
 pub const INTERNAL_ERROR: &str = "InternalError";
-/// The condition was not reported yet.
+/// The condition is not reported yet.
 pub const NOT_YET_REPORTED: &str = "NotYetReported";
 /// The reporting object gave no reason.
 pub const NO_REASON_REPORTED: &str = "NoReasonReported";
@@ -44,37 +44,37 @@ pub const PROBE_SUCCEEDED: &str = "ProbeSucceeded";
 pub const PROBE_FAILED: &str = "ProbeFailed";
 /// The cluster has no workers.
 pub const NO_WORKERS: &str = "NoWorkers";
-/// There are no machines.
+/// There are no Machines.
 pub const NO_REPLICAS: &str = "NoReplicas";
 /// `spec.replicas` is not set yet.
 pub const WAITING_FOR_REPLICAS_SET: &str = "WaitingForReplicasSet";
 /// `status.availableReplicas` is not set yet.
 pub const WAITING_FOR_AVAILABLE_REPLICAS_SET: &str = "WaitingForAvailableReplicasSet";
-/// Rolling out.
+/// `RollingOut` is True.
 pub const ROLLING_OUT: &str = "RollingOut";
-/// Not rolling out.
+/// `RollingOut` is False.
 pub const NOT_ROLLING_OUT: &str = "NotRollingOut";
-/// Not known to be rolling out.
+/// `RollingOut` is Unknown.
 pub const ROLLING_OUT_UNKNOWN: &str = "RollingOutUnknown";
-/// Scaling up.
+/// `ScalingUp` is True.
 pub const SCALING_UP: &str = "ScalingUp";
-/// Not scaling up.
+/// `ScalingUp` is False.
 pub const NOT_SCALING_UP: &str = "NotScalingUp";
-/// Not known to be scaling up.
+/// `ScalingUp` is Unknown.
 pub const SCALING_UP_UNKNOWN: &str = "ScalingUpUnknown";
-/// Scaling down.
+/// `ScalingDown` is True.
 pub const SCALING_DOWN: &str = "ScalingDown";
-/// Not scaling down.
+/// `ScalingDown` is False.
 pub const NOT_SCALING_DOWN: &str = "NotScalingDown";
-/// Not known to be scaling down.
+/// `ScalingDown` is Unknown.
 pub const SCALING_DOWN_UNKNOWN: &str = "ScalingDownUnknown";
-/// Remediating.
+/// `Remediating` is True.
 pub const REMEDIATING: &str = "Remediating";
-/// Not remediating.
+/// `Remediating` is False.
 pub const NOT_REMEDIATING: &str = "NotRemediating";
-/// Not updating.
+/// `Updating` is False.
 pub const NOT_UPDATING: &str = "NotUpdating";
-/// Not deleting.
+/// `Deleting` is False.
 pub const NOT_DELETING: &str = "NotDeleting";
 
 /// Deletion of a Cluster waits for its workers.
@@ -85,70 +85,70 @@ pub const WAITING_FOR_CONTROL_PLANE_DELETION: &str = "WaitingForControlPlaneDele
 pub const WAITING_FOR_INFRASTRUCTURE_DELETION: &str = "WaitingForInfrastructureDeletion";
 /// Deletion of a Machine waits for its bootstrap configuration.
 pub const WAITING_FOR_BOOTSTRAP_DELETION: &str = "WaitingForBootstrapDeletion";
-/// Deletion of a Machine is held before the drain.
+/// Deletion of a Machine waits for pre-drain hooks.
 pub const WAITING_FOR_PRE_DRAIN_HOOK: &str = "WaitingForPreDrainHook";
-/// Deletion of a Machine is held before its infrastructure goes.
+/// Deletion of a Machine waits for pre-terminate hooks.
 pub const WAITING_FOR_PRE_TERMINATE_HOOK: &str = "WaitingForPreTerminateHook";
-/// The Node is drained.
+/// Deletion of a Machine drains its Node.
 pub const DRAINING_NODE: &str = "DrainingNode";
-/// Volumes are still attached to the Node.
+/// Deletion of a Machine waits for volumes to be detached.
 pub const WAITING_FOR_VOLUME_DETACH: &str = "WaitingForVolumeDetach";
-/// The Node object is deleted.
+/// Deletion of a Machine deletes its Node object.
 pub const DELETING_NODE: &str = "DeletingNode";
-/// Nothing is left to delete.
+/// Deletion is complete.
 pub const DELETION_COMPLETED: &str = "DeletionCompleted";
 
-/// The user supplied the bootstrap data.
+/// The user provided the bootstrap data Secret.
 pub const DATA_SECRET_PROVIDED: &str = "DataSecretProvided";
-/// Ready, but not for long enough.
+/// Ready for less than `minReadySeconds`.
 pub const WAITING_FOR_MIN_READY_SECONDS: &str = "WaitingForMinReadySeconds";
-/// Waits for the cluster's infrastructure.
+/// Waits for the Cluster's infrastructure.
 pub const WAITING_FOR_CLUSTER_INFRASTRUCTURE_READY: &str = "WaitingForClusterInfrastructureReady";
-/// Waits for the first control-plane machine.
+/// Waits for the first control plane machine.
 pub const WAITING_FOR_CONTROL_PLANE_INITIALIZED: &str = "WaitingForControlPlaneInitialized";
-/// The Node is ready.
+/// `NodeReady` is True.
 pub const NODE_READY: &str = "NodeReady";
-/// The Node is not ready.
+/// `NodeReady` is False.
 pub const NODE_NOT_READY: &str = "NodeNotReady";
-/// The Node's readiness is not known.
+/// `NodeReady` is Unknown.
 pub const NODE_READY_UNKNOWN: &str = "NodeReadyUnknown";
-/// The Node is healthy.
+/// `NodeHealthy` is True.
 pub const NODE_HEALTHY: &str = "NodeHealthy";
-/// The Node is not healthy.
+/// `NodeHealthy` is False.
 pub const NODE_NOT_HEALTHY: &str = "NodeNotHealthy";
-/// The Node's health is not known.
+/// `NodeHealthy` is Unknown.
 pub const NODE_HEALTH_UNKNOWN: &str = "NodeHealthUnknown";
-/// The Node was there and is gone.
+/// The Node existed and is gone.
 pub const NODE_DELETED: &str = "NodeDeleted";
-/// The Node was not there yet.
+/// The Node does not exist yet.
 pub const NODE_DOES_NOT_EXIST: &str = "NodeDoesNotExist";
-/// The Node could not be looked at.
+/// The Node could not be read.
 pub const INSPECTION_FAILED: &str = "InspectionFailed";
-/// The workload cluster has not been reachable for too long.
+/// The workload cluster is unreachable for too long.
 pub const CONNECTION_DOWN: &str = "ConnectionDown";
-/// The health check found nothing wrong.
+/// The health check found no problem.
 pub const HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
-/// A user asked for the Machine to be replaced.
+/// The Machine has the remediate annotation.
 pub const HAS_REMEDIATE_ANNOTATION: &str = "HasRemediateAnnotation";
-/// A condition of the Machine lasts for too long.
+/// A condition of the Machine is unhealthy for too long.
 pub const UNHEALTHY_MACHINE: &str = "UnhealthyMachine";
-/// A condition of the Node lasts for too long.
+/// A condition of the Node is unhealthy for too long.
 pub const UNHEALTHY_NODE: &str = "UnhealthyNode";
-/// The Node did not come in time.
+/// The Node did not appear in time.
 pub const NODE_STARTUP_TIMEOUT: &str = "NodeStartupTimeout";
 /// Few enough Machines are unhealthy.
 pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
-/// Too many Machines are unhealthy for anything to be done.
+/// Too many Machines are unhealthy for remediation.
 pub const TOO_MANY_UNHEALTHY: &str = "TooManyUnhealthy";
-/// Somebody is asked to replace the Machine.
+/// Remediation is requested.
 pub const WAITING_FOR_REMEDIATION: &str = "WaitingForRemediation";
-/// There is no template for remediation by somebody outside.
+/// The template of the external remediation does not exist.
 pub const REMEDIATION_TEMPLATE_NOT_FOUND: &str = "RemediationTemplateNotFound";
-/// Nobody outside could be asked.
+/// The external remediation request could not be created.
 pub const REMEDIATION_REQUEST_CREATION_FAILED: &str = "RemediationRequestCreationFailed";
-/// The owner does not replace the Machine now.
+/// The owner does not replace the Machine at present.
 pub const REMEDIATION_DEFERRED: &str = "RemediationDeferred";
-/// The owner does not replace the Machine at all.
+/// The owner cannot replace the Machine.
 pub const CANNOT_BE_REMEDIATED: &str = "CannotBeRemediated";
-/// The owner deletes the Machine to replace it.
+/// The owner deletes the Machine for its replacement.
 pub const MACHINE_DELETING: &str = "MachineDeleting";

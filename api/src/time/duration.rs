@@ -1,14 +1,14 @@
-//! Durations as Go writes them (`1h30m`, `500ms`) and whole seconds.
+//! Durations in Go's format (`1h30m`, `500ms`), and whole seconds.
 
 const SECOND: i128 = 1_000_000_000;
 
-/// Whole seconds of a Go duration, cut towards zero; as many as fit into 32 bits.
+/// Whole seconds of a Go duration, truncated and clamped to 32 bits.
 pub fn seconds(text: &str) -> Option<i32> {
     let whole = nanoseconds(text)? / SECOND;
     Some(i32::try_from(whole).unwrap_or(if whole < 0 { i32::MIN } else { i32::MAX }))
 }
 
-/// Seconds as Go writes them: `1h0m5s`.
+/// Seconds in Go's format, such as `1h0m5s`.
 pub fn text(seconds: i64) -> String {
     let (sign, all) = if seconds < 0 { ("-", seconds.unsigned_abs()) } else { ("", seconds.unsigned_abs()) };
     let (hours, minutes, seconds) = (all / 3600, all / 60 % 60, all % 60);
@@ -19,7 +19,7 @@ pub fn text(seconds: i64) -> String {
     }
 }
 
-/// Nanoseconds of a Go duration; `None` for what Go would refuse.
+/// Nanoseconds of a Go duration; `None` if it is invalid.
 fn nanoseconds(text: &str) -> Option<i128> {
     let (negative, mut rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),

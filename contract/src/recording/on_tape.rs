@@ -1,4 +1,4 @@
-//! Answers as values, on their way onto a tape and from one.
+//! Conversion between answers of imports and values on a tape.
 
 use bytes::Bytes;
 
@@ -8,16 +8,16 @@ use crate::http::HttpResponse;
 use crate::pki::Pair;
 use crate::refused::{Refusal, Refused};
 
-/// What an import gives.
+/// A value that an import returns.
 pub trait OnTape: Sized {
-    /// As it stands on a tape.
+    /// The value as it is recorded.
     fn given(&self) -> Given;
-    /// As it came from one; none when that is of another form.
+    /// The value of a recording; `None` if it is of another form.
     fn taken(given: Given) -> Option<Self>;
 }
 
 impl Answered {
-    /// The recorded answer to a request that is answered with such a value.
+    /// The answer as the value of its request.
     ///
     /// # Errors
     /// The recorded refusal. A tape that a person changed may also have what the request cannot be answered with.

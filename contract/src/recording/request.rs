@@ -1,4 +1,4 @@
-//! What a guest asked: the imports whose answers follow from nothing else in a recording.
+//! Requests of a guest: imports whose answers do not follow from the rest of a recording.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::pki::{Algorithm, Pair, Subject};
 use crate::reference::{ObjectRef, Selection};
 
-/// One import call, by its name in the contract, with its arguments.
+/// An import call by its name in the contract, with its arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "call", content = "with")]
 #[allow(missing_docs, reason = "the fields are those of the contract")]
@@ -51,38 +51,39 @@ pub enum Request {
     RandomToken { alphabet: String, length: u32 },
 }
 
-/// Which Secret.
+/// Reference to a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SecretRef {
     /// By name.
     Named {
-        /// None is the object's own.
+        /// `None`: the object's namespace.
         namespace: Option<String>,
-        /// `metadata.name`.
+        /// Name of the Secret.
         name: String,
     },
-    /// What `bootstrap-data` opens.
+    /// The Secret of `bootstrap-data`.
     BootstrapData,
 }
 
-/// One HTTP request, with whom the client trusts.
+/// An HTTP request, with the client's trust.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Exchange {
-    /// `GET`, `POST`, …
+    /// HTTP method, such as `GET`.
     pub method: String,
-    /// Absolute.
+    /// Absolute URL.
     pub url: String,
-    /// Names and values.
+    /// Names and values of headers.
     pub headers: Vec<(String, String)>,
-    /// All of it; may be empty.
+    /// The complete body; may be empty.
     #[serde(with = "crate::payload")]
     pub body: Bytes,
-    /// Hex digest of what is trusted besides the system, or `anybody`; none when it is the system alone.
+    /// Hex digest of certificates trusted besides the system's, or `anybody` without verification; `None` for the
+    /// system's only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<String>,
-    /// The guest's own limit, milliseconds.
+    /// Timeout set by the guest, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }
@@ -94,21 +95,21 @@ impl std::fmt::Debug for Exchange {
     }
 }
 
-/// What asking does.
+/// Effect of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Looks at the management or the workload cluster. Asking again, or in another order, changes nothing.
+    /// Reads the management or the workload cluster; may be repeated and reordered.
     Read,
-    /// Opens a Secret. Another component learns of Secrets what the recorded one was shown, and nothing more.
+    /// Reads a Secret. Another component gets only what the recorded one was shown.
     Secret,
-    /// Makes keys or reads certificates: nothing outside of the call notices.
+    /// Makes keys or reads certificates, without effect outside of the call.
     Make,
-    /// Reaches the outside world and may change it.
+    /// Reaches other systems and may change them.
     Effect,
 }
 
 impl Request {
-    /// What asking it does.
+    /// Effect of the request.
     pub fn class(&self) -> Class {
         match self {
             // Whoever serves without being verified is another world.
@@ -128,7 +129,7 @@ impl Request {
         }
     }
 
-    /// Its name in the contract.
+    /// Name in the contract, such as `lookup.get`.
     pub fn name(&self) -> &'static str {
         match self {
             Request::LookupGet(_) => "lookup.get",
@@ -153,7 +154,7 @@ impl Request {
         }
     }
 
-    /// The HTTP request that it is.
+    /// The HTTP request, if it is one.
     pub fn http(&self) -> Option<&Exchange> {
         match self {
             Request::HttpSend(request) | Request::HttpRecent { request, .. } => Some(request),
@@ -161,8 +162,8 @@ impl Request {
         }
     }
 
-    /// Whether another component may be told what this one was told: the same, but for how long it would have waited and
-    /// how old an answer might have been.
+    /// Whether the answer may be given to another component: requests are equal except for timeouts and the age of
+    /// answers.
     pub fn same_effect(&self, other: &Request) -> bool {
         match (self.http(), other.http()) {
             (Some(a), Some(b)) => {
@@ -176,7 +177,7 @@ impl Request {
         }
     }
 
-    /// One line for people; no header and no body, which may be secret.
+    /// One line for people, without headers and bodies, which may be secret.
     pub fn line(&self) -> String {
         let what = match self {
             Request::LookupGet(of) | Request::WorkloadGet(of) => of.to_string(),
@@ -196,7 +197,7 @@ impl Request {
         if what.is_empty() { self.name().to_owned() } else { format!("{} {what}", self.name()) }
     }
 
-    /// Bytes of everything of variable size in it.
+    /// Size of its variable parts in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Request::LookupGet(target) | Request::WorkloadGet(target) => target.bytes(),

@@ -23,10 +23,10 @@ use self::managed::{Entry, Operation};
 use self::set::Set;
 use crate::schema::Schema;
 
-/// Owner of what was there before anyone applied.
+/// Field manager that gets the fields of an object nobody tracked before its first apply, named as upstream names it.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Fields that nobody owns, below `metadata`.
+/// Members of `metadata` that never appear in `managedFields`.
 const UNOWNED_METADATA: &[&str] = &[
     "name",
     "namespace",
@@ -53,17 +53,16 @@ pub enum ApplyError {
     Malformed(String),
 }
 
-/// A field of another writer.
+/// A field that another manager owns with another value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The other writer.
+    /// Field manager that owns it.
     pub manager: String,
-    /// The version through which it wrote; empty for one who applied, as that one stays the same when it moves to another
-    /// version.
+    /// `apiVersion` of its entry in `managedFields`; empty for an applier, which stays the same in every version.
     pub api_version: String,
     /// The subresource through which it wrote; empty for the object itself.
     pub subresource: String,
-    /// Such as `.spec.replicas`.
+    /// Path such as `.spec.replicas`.
     pub field: String,
 }
 
@@ -98,23 +97,23 @@ fn conflicts_text(conflicts: &[Conflict]) -> String {
     format!("Apply failed with {} conflicts: {}", conflicts.len(), writers.collect::<Vec<_>>().join("\n"))
 }
 
-/// Who writes, and when.
+/// Attributes of a write that its entry in `managedFields` records.
 #[derive(Clone, Copy, Debug)]
 pub struct Writer<'a> {
-    /// Field manager.
+    /// Field manager, such as `kubectl`.
     pub manager: &'a str,
-    /// Such as `status`; `None` for the object itself.
+    /// `status` or another subresource; `None` for the object itself.
     pub subresource: Option<&'a str>,
-    /// RFC 3339 in seconds.
+    /// Time of the write: RFC 3339 in seconds.
     pub now: &'a str,
 }
 
 /// `metadata.managedFields` after a write.
 #[derive(Debug)]
 pub struct Owners {
-    /// The list; null when nobody owns anything.
+    /// The entries; null when there are none.
     pub list: Value,
-    /// Whether it is another than before.
+    /// Whether the entries differ from those before the write.
     pub changed: bool,
 }
 
@@ -167,8 +166,8 @@ pub fn apply(
     Ok((result, Owners { list: managed::list(entries), changed }))
 }
 
-/// Who owns what after a write that is no apply, of objects without `managedFields`: those of the live object are `owners`, and
-/// those that the client sent, if it did, are `stated`. Ownership of objects that nobody tracked is not started by an update.
+/// `managedFields` after a write that is no apply. The objects come without them: `owners` are those of the live object, `stated`
+/// those that the client sent, or null. An update does not start to track an object without `managedFields`.
 pub fn update(
     live: Option<&Value>,
     owners: Value,
@@ -211,7 +210,7 @@ pub fn update(
     Owners { list: managed::list(entries), changed }
 }
 
-/// Follows a schema that made lists or maps atomic; whether there was any.
+/// Coarsens entries where the schema has made lists or maps atomic since. Returns whether any changed.
 fn reconcile(entries: &mut [Entry], schema: Option<&Schema>) -> bool {
     let mut changed = false;
     for entry in entries {
@@ -223,7 +222,7 @@ fn reconcile(entries: &mut [Entry], schema: Option<&Schema>) -> bool {
     changed
 }
 
-/// Removes what the last statement held, this one does not, and nobody else holds.
+/// Removes fields that this manager's last apply had, this one lacks, and nobody else owns.
 fn prune(schema: Option<&Schema>, merged: Value, last: &Set, own: &Set, others: &mut [Entry]) -> Value {
     let mut let_go = last.clone();
     let_go.subtract(own);
@@ -249,7 +248,8 @@ fn prune(schema: Option<&Schema>, merged: Value, last: &Set, own: &Set, others: 
     typed::remove(schema, &merged, &dropped)
 }
 
-/// Takes changed fields away from their owners, or reports them; whether there were any.
+/// Takes changed fields away from their owners when forced, else reports them as conflicts. Returns whether there were
+/// any.
 fn give_up(
     changes: &typed::Comparison,
     entries: &mut Vec<Entry>,
@@ -299,7 +299,7 @@ fn take_from_others(changes: &typed::Comparison, entries: &mut Vec<Entry>, subre
     taken
 }
 
-/// Without the fields that nobody owns; of the `status` subresource only `status` is left.
+/// Drops what `managedFields` never lists; for the `status` subresource keeps only `status`.
 fn owned(mut set: Set, subresource: Option<&str>) -> Set {
     if subresource == Some("status") {
         set.keep_only("status");

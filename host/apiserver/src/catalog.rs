@@ -44,14 +44,13 @@ impl std::ops::Deref for SchemaRef {
     }
 }
 
-/// What kind of resource it is, where that changes how requests are handled.
+/// Origin of a resource, which decides how requests are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Stored, of Kubernetes itself.
+    /// A built-in kind whose objects are stored.
     Native,
-    /// Answered on POST and never stored (reviews).
+    /// A review: answered on POST and never stored.
     Virtual,
-    /// Of a CRD.
     Custom,
 }
 
@@ -74,7 +73,7 @@ pub(crate) struct Resource {
     pub subresources: Vec<&'static str>,
     /// Whether `metadata.generation` counts changes of the spec.
     pub generation: bool,
-    /// `group/version` in which objects are stored. Another group when two groups show the same objects.
+    /// `group/version` in which objects are stored. `events.k8s.io` Events are stored as `v1`.
     pub storage: String,
     /// First part of its keys in the store.
     pub store: String,
@@ -89,16 +88,14 @@ pub(crate) struct Resource {
     pub deprecation: Option<String>,
     /// Objects written before this revision were defaulted by an older schema: default them when they are read.
     pub defaulted_since: u64,
-    /// Who is asked to convert between its versions; none: only `apiVersion` differs.
+    /// Asked to convert between versions; `None`: only `apiVersion` differs.
     pub converted: Option<Arc<ConvertedKind>>,
-    /// Whether its CRD is being deleted.
     pub terminating: bool,
-    /// Text with which objects begin that are stored in this version.
+    /// Prefix of the JSON text of objects that are stored in this version.
     head: String,
 }
 
 impl Resource {
-    /// `group/version`.
     pub fn api_version(&self) -> String {
         group_version::join(&self.group, &self.version)
     }
@@ -116,7 +113,7 @@ impl Resource {
         self.converted.is_some() && self.storage != self.api_version()
     }
 
-    /// Whether stored bytes can be served as they are.
+    /// Whether stored bytes need neither conversion nor defaulting.
     pub fn serves_verbatim(&self, data: &[u8], revision: u64) -> bool {
         revision >= self.defaulted_since && data.starts_with(self.head.as_bytes())
     }
@@ -126,7 +123,6 @@ impl Resource {
         Arc::new(self)
     }
 
-    /// Verbs for discovery and authorisation.
     pub fn verbs(&self) -> &'static [&'static str] {
         match self.origin {
             Origin::Virtual => &["create"],
@@ -142,7 +138,7 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// Of a CRD as stored. One that is not established has no resources.
+    /// A CRD that is not established has no resources.
     pub fn parse(crd: &Value, revision: u64) -> Self {
         Self { revision, resources: custom::resources(crd) }
     }
@@ -151,7 +147,6 @@ impl Definition {
 /// A version of a group, and its resources by plural name.
 pub(crate) type Version = (String, BTreeMap<String, Arc<Resource>>);
 
-/// All resources of a server.
 #[derive(Default)]
 pub(crate) struct Catalog {
     /// By group, then version in order of preference, then plural.
@@ -159,19 +154,18 @@ pub(crate) struct Catalog {
     kinds: HashMap<(String, String), Arc<Resource>>,
     /// Changes whenever the catalog does; part of ETags.
     pub stamp: u64,
-    /// Documents derived from the catalog, made when first asked for.
+    /// Discovery and OpenAPI documents, made when first asked for.
     pub documents: parking_lot::Mutex<HashMap<String, bytes::Bytes>>,
 }
 
 impl Catalog {
-    /// The built-in kinds.
     pub fn native() -> Arc<Self> {
         static NATIVE: OnceLock<Arc<Catalog>> = OnceLock::new();
         let build = || Arc::new(Self::of(builtin::kinds().iter().map(native::resource), 0));
         Arc::clone(NATIVE.get_or_init(build))
     }
 
-    /// The built-in kinds and those of CRDs, made by [`Definition::parse`]; `stamp` is the newest CRD's revision.
+    /// Built-in kinds and `definitions`; `stamp` is the newest CRD's revision.
     pub fn with<'a>(definitions: impl Iterator<Item = &'a Definition>, stamp: u64) -> Arc<Self> {
         let mut custom = definitions.flat_map(|definition| definition.resources.iter().cloned()).peekable();
         if custom.peek().is_none() {
@@ -199,23 +193,20 @@ impl Catalog {
         catalog
     }
 
-    /// A served resource.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.version(group, version)?.get(plural)
     }
 
-    /// A served kind, in this very version.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         self.kinds.get(&(api_version.to_owned(), kind.to_owned()))
     }
 
-    /// The resource of a group in the version in which it is stored, for the server's own work: nobody has to convert then. In
-    /// its most preferred version when that one is not served.
+    /// For the server's own work: the resource in its storage version, so that nobody has to convert. The most
+    /// preferred version when that one is not served.
     pub fn in_store(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
         in_store(self.groups.get(group)?, plural)
     }
 
-    /// The resources of one version of one group.
     pub fn version(&self, group: &str, version: &str) -> Option<&BTreeMap<String, Arc<Resource>>> {
         self.groups.get(group)?.iter().find(|(v, _)| v == version).map(|(_, resources)| resources)
     }

@@ -1,4 +1,4 @@
-//! What distinguishes one server from another.
+//! Configuration of a server, and the hooks through which an embedder takes part in writes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct Authenticator {
     /// Whether bearer tokens of the form `abcdef.0123456789abcdef` are looked up among the Secrets of type
     /// `bootstrap.kubernetes.io/token` in `kube-system`.
     pub bootstrap_tokens: bool,
-    /// Fixed bearer tokens.
+    /// Fixed bearer tokens, and who sends them.
     pub tokens: HashMap<String, Identity>,
     /// Paths that may be read (GET) without authentication.
     pub anonymous_paths: Vec<String>,
@@ -47,23 +47,23 @@ impl Authenticator {
 pub struct GroupKind {
     /// API group, empty for the core group.
     pub group: String,
-    /// Kind.
+    /// Kind, such as `Cluster`.
     pub kind: String,
 }
 
 impl GroupKind {
-    /// A group and a kind.
+    /// `group` is empty for the core group.
     #[must_use]
     pub fn new(group: &str, kind: &str) -> Self {
         Self { group: group.to_owned(), kind: kind.to_owned() }
     }
 }
 
-/// Why an admission hook refused an object.
+/// Why an [`Admission`] refused an object.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct AdmissionError {
-    /// What the client is told.
+    /// Message of the 422 that the client gets.
     pub message: String,
 }
 
@@ -74,33 +74,32 @@ pub type Admission = Arc<dyn Fn(&Value, Option<&Value>) -> Result<Value, Admissi
 /// Why an [`Admitter`] does not let an object be stored; a sentence for the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
-    /// What the object says cannot be: 422. `reason` is CamelCase, for machines.
+    /// The object is invalid: 422.
     #[error("{message}")]
     Invalid {
-        /// Becomes the reason of the status' cause.
+        /// CamelCase; reason of the cause in the `Status`.
         reason: String,
-        /// For a person.
+        /// Message of the cause.
         message: String,
     },
-    /// It may not be, whatever it says: 403.
+    /// The request is forbidden, whatever the object contains: 403.
     #[error("{0}")]
     Forbidden(String),
-    /// Nobody can say just now: 503, try again.
+    /// The admitter is unavailable: 503, to be retried.
     #[error("{0}")]
     Unavailable(String),
-    /// Whoever should say broke down: 500.
+    /// The admitter failed: 500.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Stands in for the admission webhooks of custom kinds. Asked in the storage version, about creations and changes of the
-/// main resource, dry runs included; not about subresources, nor about an object that is being deleted. Must be pure: it
-/// is asked again when a write is retried. `old` is the stored object, `None` when it is created.
+/// Takes the place of the admission webhooks of custom kinds. Called in the storage version, for creations and changes of
+/// the main resource, dry runs included; not for subresources, nor for an object that is being deleted. Must be pure: it
+/// is called again when a write is retried. `old` is the stored object, `None` when it is created.
 #[async_trait]
 pub trait Admitter: Send + Sync {
-    /// The object with defaults filled in, before it is held against the schema; `None` when it stays as it is. Of the
-    /// metadata it may change labels and annotations; what else of it comes back is ignored, as is the status where it is
-    /// a subresource.
+    /// The object with defaults filled in, before schema validation; `None` when it does not change. Of the metadata it may
+    /// change labels and annotations only; other changes are ignored, and those of the status where it is a subresource.
     ///
     /// # Errors
     /// When the object must not be stored.
@@ -122,18 +121,18 @@ pub trait Admitter: Send + Sync {
 /// A kind whose CRD has the conversion strategy `Webhook`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvertedKind {
-    /// API group.
+    /// API group of the CRD.
     pub group: String,
-    /// Kind.
+    /// Kind of the CRD.
     pub kind: String,
-    /// Labels of its CRD: whose it is, say.
+    /// Labels of the CRD.
     pub labels: BTreeMap<String, String>,
 }
 
 /// Why objects were not converted; a sentence for the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConversionError {
-    /// Nobody converts this kind just now: 503, try again.
+    /// No converter is available at present: 503, to be retried.
     #[error("{0}")]
     Unavailable(String),
     /// The object cannot be expressed in the other version.
@@ -152,14 +151,14 @@ pub trait Converter: Send + Sync {
     fn convert(&self, kind: &ConvertedKind, objects: Vec<Value>, to: &str) -> Result<Vec<Value>, ConversionError>;
 }
 
-/// What a CSR asks for.
+/// A CertificateSigningRequest as a signer sees it.
 #[derive(Clone, Debug)]
 pub struct SigningRequest {
-    /// PEM of the PKCS#10 request.
+    /// PEM of the PKCS#10 request: `spec.request`, decoded.
     pub csr_pem: String,
     /// `spec.signerName`.
     pub signer: String,
-    /// Who created the CSR object, with groups.
+    /// `spec.username` and `spec.groups`: the creator of the CSR.
     pub requester: Identity,
     /// `spec.usages`.
     pub usages: Vec<String>,
@@ -189,23 +188,23 @@ pub trait PortForward: Send + Sync {
     async fn connect(&self, pod: &Value, port: u16) -> Result<Box<dyn ByteStream>, String>;
 }
 
-/// Where the time comes from.
+/// Source of the current time, so that tests can set it.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>);
 
 impl Clock {
-    /// A clock that asks `now`.
+    /// A clock that calls `now` each time.
     pub fn new(now: impl Fn() -> jiff::Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// The time.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> jiff::Timestamp {
         (self.0)()
     }
 
-    /// The time as Kubernetes writes it: RFC 3339 with seconds.
+    /// The current time as RFC 3339 in seconds, as Kubernetes writes it.
     #[must_use]
     pub fn stamp(&self) -> String {
         self.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -231,13 +230,13 @@ pub struct ServerConfig {
     pub keyspace: String,
     /// `host:port` under which clients reach this server.
     pub advertised: String,
-    /// What `/version` says, such as `v1.34.0`.
+    /// `gitVersion` of `/version`, such as `v1.34.0`.
     pub git_version: String,
     /// Authentication of requests that come over TLS.
     pub auth: Authenticator,
     /// In-process defaulting and validation per kind, in this order.
     pub admission: Vec<(GroupKind, Admission)>,
-    /// Defaults and rules of custom kinds, besides `admission`.
+    /// Defaulting and validation of custom kinds, besides `admission`.
     pub admitter: Option<Arc<dyn Admitter>>,
     /// Version conversion for CRDs with the strategy `Webhook`. Without it their other versions are refused.
     pub converter: Option<Arc<dyn Converter>>,
@@ -245,11 +244,11 @@ pub struct ServerConfig {
     pub service_account_root_ca: Option<String>,
     /// Signs CSRs of nodes.
     pub signer: Option<Arc<dyn CertificateSigner>>,
-    /// Serves `pods/portforward`; without, that is refused as it is where no kubelet answers.
+    /// Serves `pods/portforward`; without it such requests are refused.
     pub port_forward: Option<Arc<dyn PortForward>>,
-    /// How long Events are kept.
+    /// How long Events are kept after they last occurred.
     pub event_ttl: Duration,
-    /// The time.
+    /// Source of timestamps and expiry.
     pub clock: Clock,
 }
 

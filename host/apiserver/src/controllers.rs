@@ -1,7 +1,7 @@
-//! What runs beside the requests: tasks that react to what was written, and no threads.
+//! Controllers: tasks that react to writes, without threads of their own.
 //!
-//! One task per server listens to everything in its keyspace and hands each event to the small parts below. They keep
-//! little: the garbage collector an index of owners, the others nothing. So a server in which nothing happens costs a
+//! One task per server receives all events of its keyspace and passes each to the modules below. They keep
+//! little state: the garbage collector an index of owners, the others none. So an idle server costs one
 //! sleeping task.
 
 mod bootstrap;

@@ -7,7 +7,7 @@ use crate::catalog::{Catalog, Origin, established};
 use crate::schema::Schema;
 use crate::status::Cause;
 
-/// Held until every custom resource of the kind is gone.
+/// Removed when no custom resource of the kind is left.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -88,7 +88,7 @@ fn default_spec(crd: &mut Value) {
     }
 }
 
-/// The name that another CRD of the group holds, with the condition's reason.
+/// Reason and message of `NamesAccepted` when another kind of the group has one of the names.
 fn conflict(crd: &Value, catalog: &Catalog) -> Option<(&'static str, String)> {
     let group = text(crd, "/spec/group");
     let (plural, singular, kind) =
@@ -112,7 +112,6 @@ fn set(conditions: &mut Vec<Value>, now: &str, kind: &str, holds: bool, reason: 
     capwasm_object::conditions::put(conditions, condition, now);
 }
 
-/// Everything that is wrong with the CRD.
 pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut wrong = |reason: &str, field: &str, message: String| {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// A field selector that cannot be understood.
+/// Why a field selector is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FieldSelectorError {
     /// A term without an operator.
@@ -28,7 +28,7 @@ pub struct FieldSelector {
 pub struct FieldTerm {
     /// Dotted path, such as `metadata.name`.
     pub path: String,
-    /// What the field is compared with.
+    /// Text that the field is compared with.
     pub value: String,
     /// `=` when true, `!=` when false.
     pub equal: bool,
@@ -41,12 +41,12 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    /// Whether the object is selected.
+    /// Whether all terms hold for `object`.
     pub fn matches(&self, object: &Value) -> bool {
         self.terms.iter().all(|term| (field(object, &term.path) == term.value) == term.equal)
     }
 
-    /// Whether everything is selected.
+    /// Whether there are no terms.
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }
@@ -56,7 +56,7 @@ impl FieldSelector {
         &self.terms
     }
 
-    /// The value that `path` must equal, if the selector demands one: lets a list of one name be a lookup.
+    /// The value of an `=` term on `path`, if there is one: lets a list of one name be a lookup.
     pub fn exact(&self, path: &str) -> Option<&str> {
         self.terms.iter().find(|term| term.equal && term.path == path).map(|term| term.value.as_str())
     }

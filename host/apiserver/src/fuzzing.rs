@@ -1,10 +1,10 @@
-//! What the fuzz targets in `fuzz/` need of the inside. No API: it changes as they do.
+//! Internals for the fuzz targets in `fuzz/`. Not a stable API.
 
 use serde_json::Value;
 
 use crate::schema;
 
-/// What is stored of an object that a client creates: pruned and with defaults. None when the schema does not take it.
+/// The object as it is stored on creation: pruned and defaulted. `None` when the schema rejects it.
 ///
 /// # Errors
 /// When it is no structural schema.

@@ -1,4 +1,4 @@
-//! From an HTTP request to the registry and back.
+//! HTTP requests: authentication, authorisation, routing, encoding.
 
 mod authentication;
 mod authorization;

@@ -1,4 +1,4 @@
-//! Who asks.
+//! Identity of the sender of a request.
 
 /// A user as authentication established it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +21,13 @@ impl Identity {
         Self { user: user.into(), groups }
     }
 
-    /// A user that may do everything.
+    /// A user in `system:masters`.
     #[must_use]
     pub fn admin(user: impl Into<String>) -> Self {
         Self::new(user, &[MASTERS])
     }
 
-    /// Nobody in particular.
+    /// `system:anonymous`, for requests without credentials.
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new("system:anonymous", &[UNAUTHENTICATED])

@@ -10,32 +10,32 @@ use serde_json::{Map, Value, json};
 
 use crate::schema::{self, Schema};
 
-/// A kind as it is to be published.
+/// What a document needs of a kind.
 pub struct PublishedKind<'a> {
     /// API group; empty for the core group.
     pub group: &'a str,
     /// API version without the group.
     pub version: &'a str,
-    /// Kind.
+    /// Kind, such as `Deployment`.
     pub kind: &'a str,
-    /// Resource name.
+    /// Resource name, such as `deployments`.
     pub plural: &'a str,
-    /// Lives in a namespace.
+    /// Whether objects live in a namespace.
     pub namespaced: bool,
-    /// Built in: takes strategic merge patches.
+    /// Built-in kinds take strategic merge patches.
     pub builtin: bool,
-    /// Its schema, if there is one.
+    /// `None`: an object without a declared structure.
     pub schema: Option<&'a Schema>,
-    /// Has the `status` subresource.
+    /// Whether there is the `status` subresource.
     pub status: bool,
-    /// Has the `scale` subresource.
+    /// Whether there is the `scale` subresource.
     pub scale: bool,
 }
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
-/// The document of a group and version.
+/// The OpenAPI v3 document of one group and version.
 pub fn document(group: &str, version: &str, kinds: &[PublishedKind<'_>]) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();
@@ -55,7 +55,7 @@ pub fn document(group: &str, version: &str, kinds: &[PublishedKind<'_>]) -> Valu
     })
 }
 
-/// Name of a kind's schema: the group's domain backwards, version, kind.
+/// Name of a kind's schema, such as `io.k8s.api.apps.v1.Deployment`: reversed domain of the group, version, kind.
 fn component(kind: &PublishedKind<'_>) -> String {
     let domain = match kind.group {
         "" => "io.k8s.api.core".to_owned(),
@@ -69,7 +69,7 @@ fn reference(component: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{component}")})
 }
 
-/// The extension that ties a schema or an operation to its kind.
+/// `x-kubernetes-group-version-kind`.
 fn gvk(kind: &PublishedKind<'_>) -> Value {
     json!({"group": kind.group, "version": kind.version, "kind": kind.kind})
 }

@@ -22,11 +22,9 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 pub use signer::NodeSigner;
 
-/// Years that a CA lasts.
 const CA_YEARS: i16 = 10;
-/// Years that every other certificate lasts.
 const LEAF_YEARS: i16 = 1;
-/// A serving certificate is renewed at a start within this many days of its end.
+/// A serving certificate is renewed at a start within this many days of its expiry.
 const RENEW_DAYS: i64 = 90;
 
 /// Why certificates could not be made or used.
@@ -35,11 +33,11 @@ pub enum PkiError {
     /// A file could not be read or written.
     #[error("unable to {act} {path}")]
     File {
-        /// What was being done.
+        /// `read`, `create` and the like.
         act: &'static str,
-        /// The file.
+        /// File or folder.
         path: PathBuf,
-        /// The cause.
+        /// What the file system reported.
         #[source]
         source: std::io::Error,
     },

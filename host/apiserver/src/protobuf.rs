@@ -14,10 +14,10 @@ use self::wire::{Payload, Reader};
 use crate::builtin::{self, Field, Message, Shape, Type};
 
 const MAGIC: &[u8] = b"k8s\0";
-/// Deepest nesting that is followed. The deepest legitimate case is the schema inside a CRD.
+/// Deepest nesting that is decoded. The deepest legitimate case is the schema inside a CRD.
 const DEPTH_LIMIT: usize = 100;
 
-/// A body that cannot be decoded.
+/// Why a body cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
     /// The body does not begin with the magic bytes.
@@ -44,9 +44,9 @@ pub enum ProtobufError {
     /// No built-in kind of this name is known.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind {
-        /// As stated by the body.
+        /// `apiVersion` of the body's `runtime.Unknown`.
         api_version: String,
-        /// As stated by the body.
+        /// `kind` of the body's `runtime.Unknown`.
         kind: String,
     },
 }

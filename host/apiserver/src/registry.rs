@@ -43,7 +43,6 @@ pub(crate) use strategy::NAMESPACE_FINALIZER;
 pub(crate) use update::Part;
 pub(crate) use watch::{Change, WatchRequest, WatchStep, Watching};
 
-/// An object by resource and name.
 #[derive(Clone)]
 pub(crate) struct Locator {
     pub resource: Arc<Resource>,
@@ -70,24 +69,22 @@ impl Locator {
     }
 }
 
-/// What a write left behind.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
-    /// The object in the version that was asked for.
+    /// The object in the version of the request.
     pub data: Bytes,
     pub created: bool,
     /// Texts for `Warning` headers.
     pub warnings: Vec<String>,
 }
 
-/// The objects of one server.
 pub(crate) struct Registry {
     pub store: Arc<Store>,
     pub keyspace: Arc<Keyspace>,
     pub config: ServerConfig,
     pub conversion: Arc<Conversion>,
     catalog: RwLock<Arc<Catalog>>,
-    /// The CRDs that the catalog was made of, by key.
+    /// CRDs in the catalog.
     definitions: Mutex<HashMap<Key, Definition>>,
 }
 
@@ -107,7 +104,6 @@ impl Registry {
         Ok(registry)
     }
 
-    /// What is served now.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.read())
     }
@@ -136,18 +132,18 @@ impl Registry {
         Ok(())
     }
 
-    /// The stored version of an object.
+    /// The stored record of an object, in its storage version.
     pub fn read(&self, key: &Key) -> ApiResult<Option<Record>> {
         Ok(self.store.read(&self.keyspace, |view| view.get(key))?)
     }
 
-    /// An object as clients see it.
+    /// An object in the version of the request.
     pub fn get(&self, at: &Locator) -> ApiResult<Bytes> {
         let record = self.read(&at.key())?.ok_or_else(|| at.not_found())?;
         self.show(&at.resource, &record.data, record.revision)
     }
 
-    /// An object as JSON, `None` if there is none.
+    /// As [`Registry::get`], as JSON.
     pub fn find(&self, at: &Locator) -> ApiResult<Option<Value>> {
         let Some(record) = self.read(&at.key())? else { return Ok(None) };
         Ok(Some(self.decode(&at.resource, &record.data)?))
@@ -161,7 +157,6 @@ impl Registry {
         self.conversion.decode(resource, data)
     }
 
-    /// The resource as it is stored, for the server's own use.
     pub fn in_store(&self, group: &str, plural: &str) -> ApiResult<Arc<Resource>> {
         self.catalog().in_store(group, plural).cloned().ok_or_else(ApiError::no_such_path)
     }
@@ -181,12 +176,11 @@ pub(crate) fn parse(data: &[u8]) -> ApiResult<Value> {
     serde_json::from_slice(data).map_err(|error| ApiError::internal(format!("a stored object is unreadable: {error}")))
 }
 
-/// JSON text of a value.
 pub(crate) fn to_bytes(value: &Value) -> Bytes {
     value.to_string().into()
 }
 
-/// Whether two objects are the same but for the revision.
+/// Whether two objects differ in nothing but `resourceVersion`.
 fn same(a: &Value, b: &Value) -> bool {
     let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
     let counts = |field: &&String| *field != "resourceVersion";

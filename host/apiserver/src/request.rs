@@ -1,8 +1,7 @@
-//! What a request's path, query and headers ask for.
+//! Path, query and headers of a request.
 
 use std::fmt::Write as _;
 
-/// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// `/healthz`, `/livez`, `/readyz` (with checks below).
@@ -143,7 +142,6 @@ fn decode(text: &str, query: bool) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
-/// Lower-case hex.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing to a String does not fail.

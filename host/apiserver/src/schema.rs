@@ -45,15 +45,15 @@ pub use validation::validate;
 pub struct Schema {
     pub(crate) ty: Type,
     pub(crate) nullable: bool,
-    /// Unknown fields stay.
+    /// `x-kubernetes-preserve-unknown-fields`.
     pub(crate) preserve: bool,
-    /// A Kubernetes object: `apiVersion`, `kind` and `metadata` are implied.
+    /// `x-kubernetes-embedded-resource`, or a root: `apiVersion`, `kind` and `metadata` are implied.
     pub(crate) resource: bool,
     /// Belongs to a built-in kind: nulls count as absent, as typed decoding has it.
     pub(crate) typed: bool,
-    /// Some node at or below has a default.
+    /// Whether a node at or below has a default.
     pub(crate) has_defaults: bool,
-    /// Some node at or below has CEL rules.
+    /// Whether a node at or below has CEL rules.
     pub(crate) has_rules: bool,
     pub(crate) list: ListType,
     /// Server-side apply owns the object as a whole.
@@ -85,7 +85,6 @@ pub(crate) enum Type {
     IntOrString,
     /// A quantity of a built-in kind: text or number.
     Quantity,
-    /// Nothing declared.
     Any,
 }
 
@@ -94,16 +93,13 @@ pub(crate) enum Type {
 pub(crate) enum ListType {
     Atomic,
     Set,
-    /// With `x-kubernetes-list-map-keys`.
     Map(Box<[Box<str>]>),
 }
 
-/// What strategic merge does with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Merge {
     /// Lists are joined by this key, or as a set when it is empty; `None` replaces them.
     pub(crate) key: Option<&'static str>,
-    /// `$retainKeys` is honoured.
     pub(crate) retain_keys: bool,
 }
 
@@ -124,7 +120,7 @@ impl Schema {
         openapi::to_openapi(self)
     }
 
-    /// The schema of a declared property.
+    /// Schema of a declared property; `None` for values of a map, too.
     pub fn property(&self, name: &str) -> Option<&Schema> {
         self.properties
             .binary_search_by(|(key, _)| key.as_ref().cmp(name))
@@ -132,12 +128,11 @@ impl Schema {
             .map(|at| self.properties[at].1.as_ref())
     }
 
-    /// The schema of whatever stands under `name`: the property, else the map's values.
+    /// Schema of the value under `name`: of the property, else of the map's values.
     pub(crate) fn child(&self, name: &str) -> Option<&Schema> {
         self.property(name).or(self.additional.as_deref())
     }
 
-    /// A node that declares nothing but its type.
     pub(crate) fn of(ty: Type) -> Schema {
         Schema {
             ty,
@@ -162,7 +157,7 @@ impl Schema {
         }
     }
 
-    /// Recomputes what a node says about its subtree; to be called once the children stand.
+    /// Sets what a node says about its subtree; must be called when its children are complete.
     pub(crate) fn seal(mut self) -> Schema {
         let mut defaults = self.default.is_some();
         let mut rules = !self.rules.is_empty();

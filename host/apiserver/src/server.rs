@@ -1,4 +1,4 @@
-//! One API server: a registry, its controllers, and the two ways in: in-process and over TLS.
+//! One API server: a registry, its controllers, the in-process service and the TLS listeners.
 
 mod connection;
 mod service;
@@ -23,31 +23,30 @@ pub use service::InProcess;
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The store failed.
+    /// The store could not be read or written.
     #[error("unable to use the store")]
     Store(#[from] StoreError),
-    /// What the server needs to find in its keyspace could not be read or written.
+    /// Objects that the server needs in its keyspace could not be read or written.
     #[error("unable to prepare keyspace {keyspace}: {message}")]
     Prepare {
-        /// The keyspace.
+        /// Name of the keyspace.
         keyspace: String,
-        /// The API error.
+        /// Message of the API error.
         message: String,
     },
 }
 
-/// Answers a request of one listener, by method and path, in place of the server behind it; `None` lets it pass. It is asked
-/// before authentication: for what a whole API server would say whoever asks, such as that its storage does not answer.
+/// Answers some requests of one listener in place of the server, by method and path; `None` passes the request on.
+/// Called before authentication: for answers that are the same for everyone, such as that the storage is down.
 pub type Filter = Arc<dyn Fn(&Method, &str) -> Option<(StatusCode, Value)> + Send + Sync>;
 
 struct Inner {
     registry: Arc<Registry>,
-    /// Ends watches, connections and controllers.
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
-/// A running API server. Cheap to clone; [`Server::shutdown`] ends it.
+/// A running API server. Cheap to clone; end it with [`Server::shutdown`].
 #[derive(Clone)]
 pub struct Server(Arc<Inner>);
 
@@ -97,7 +96,7 @@ impl Server {
         connection::serve(self, listener, tls, shutdown, None).await
     }
 
-    /// As [`Server::serve`], with a filter in front of this listener alone.
+    /// As [`Server::serve`], with `filter` in front of this listener only.
     ///
     /// # Errors
     /// When the listener fails for good.
@@ -111,7 +110,7 @@ impl Server {
         connection::serve(self, listener, tls, shutdown, Some(filter)).await
     }
 
-    /// Ends watches, connections and controllers, and waits for them. What was answered is durable already.
+    /// Ends watches, connections and controllers, and waits for them.
     pub async fn shutdown(&self) {
         self.0.stop.cancel();
         self.0.tasks.close();

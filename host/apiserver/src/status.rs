@@ -1,10 +1,9 @@
-//! Errors as Kubernetes speaks them: a `Status` object with a machine-readable reason.
+//! Errors as a Kubernetes `Status` with a machine-readable reason.
 
 use serde_json::{Value, json};
 
 use crate::store::StoreError;
 
-/// One field-level or machine-readable cause inside a [`ApiError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
     pub reason: String,
@@ -12,7 +11,7 @@ pub(crate) struct Cause {
     pub field: String,
 }
 
-/// What the error is about, for `details`.
+/// The object of `details`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct About {
     pub group: String,
@@ -26,7 +25,6 @@ pub(crate) struct About {
 #[error("{}", .0.message)]
 pub(crate) struct ApiError(Box<Failure>);
 
-/// What a failed request says.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub code: u16,
@@ -35,11 +33,10 @@ pub(crate) struct Failure {
     pub about: Option<About>,
     pub causes: Vec<Cause>,
     pub retry_after: Option<u32>,
-    /// Fresh continue token of an expired list.
+    /// Continue token with which an expired list can go on.
     pub continue_token: Option<String>,
 }
 
-/// Shorthand of this crate.
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 impl std::ops::Deref for ApiError {
@@ -81,7 +78,7 @@ impl ApiError {
         Self::new(403, "Forbidden", message)
     }
 
-    /// A path that names nothing.
+    /// 404 for a path without a resource.
     pub fn no_such_path() -> Self {
         Self::new(404, "NotFound", "the server could not find the requested resource")
     }
@@ -120,13 +117,13 @@ impl ApiError {
         Self::new(409, "Conflict", message).about(group, plural, name)
     }
 
-    /// The object moved on since the client read it.
+    /// 409: the object was written since the client read it.
     pub fn modified(group: &str, plural: &str, name: &str) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(group, plural, name, why)
     }
 
-    /// Several field errors on one object.
+    /// 422 with one cause per field.
     pub fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
         let list: Vec<String> = causes
             .iter()
@@ -162,12 +159,11 @@ impl ApiError {
         self
     }
 
-    /// The list or watch asked for history that is gone.
+    /// 410: the requested history is compacted.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
-    /// The `Status` object.
     pub fn to_status(&self) -> Value {
         let mut metadata = json!({});
         if let Some(token) = &self.continue_token {

@@ -40,9 +40,9 @@ use writer::Command;
 pub struct Retention {
     /// Versions superseded longer ago than this are dropped.
     pub age: Duration,
-    /// At most this many superseded versions per keyspace.
+    /// At most this many superseded versions per keyspace are kept.
     pub versions: usize,
-    /// At most this many bytes of superseded versions per keyspace.
+    /// At most this many bytes of superseded versions per keyspace are kept.
     pub bytes: usize,
 }
 
@@ -52,18 +52,18 @@ impl Default for Retention {
     }
 }
 
-/// Why a store could not do what was asked.
+/// Why a store failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database could not be opened, read or written.
     #[error("unable to {act} the database: {message}")]
     Backend {
-        /// What was being done.
+        /// `open`, `read`, `write` and the like.
         act: &'static str,
-        /// The database's own words.
+        /// Error of the database.
         message: String,
     },
-    /// The database holds something that this version did not write.
+    /// The database holds a record that cannot be parsed.
     #[error("the database holds an unreadable {0}")]
     Corrupt(&'static str),
     /// The writer thread could not be started.
@@ -75,15 +75,15 @@ pub enum StoreError {
     /// The key is not at the revision that the write was decided on.
     #[error("the key is at revision {current:?}, not at the expected one")]
     Conflict {
-        /// Where the key is now; `None` when it does not exist.
+        /// Present revision of the key; `None` when it does not exist.
         current: Option<u64>,
     },
-    /// A revision older than the retained history was asked for.
+    /// A revision before the retained history was asked for.
     #[error("revision {asked} is older than the retained history, which starts at {oldest}")]
     Compacted {
-        /// The revision that was asked for.
+        /// Requested revision.
         asked: u64,
-        /// The oldest revision that is still readable.
+        /// Oldest revision that is readable.
         oldest: u64,
     },
 }
@@ -91,19 +91,19 @@ pub enum StoreError {
 /// State shared by the handles and the writer thread.
 struct Shared {
     backend: Box<dyn backend::Backend>,
-    /// Highest revision that every watcher's buffer has received.
+    /// Highest revision delivered to the buffers of all watchers.
     published: watch::Sender<u64>,
     keyspaces: Mutex<Keyspaces>,
 }
 
-/// The keyspaces by name. Numbers are never given twice, and a removed keyspace keeps its own.
+/// The keyspaces by name. Numbers are never reused; a removed keyspace keeps its own.
 #[derive(Default)]
 struct Keyspaces {
     by_name: HashMap<String, Arc<Keyspace>>,
     next: u32,
 }
 
-/// A database that carries any number of keyspaces. Cheap to share; dropped last, it waits for pending writes.
+/// A database of any number of keyspaces. Dropping the last handle waits for pending writes.
 pub struct Store {
     shared: Arc<Shared>,
     commands: Option<mpsc::Sender<Command>>,
@@ -115,7 +115,7 @@ pub(crate) struct Change {
     pub key: Key,
     /// Revision that the key must be at; `None`: it must not exist.
     pub expected: Option<u64>,
-    /// The state that the decision was made on, for watchers whose selector it may have left.
+    /// The state on which the decision was made, for watchers whose selector the object may have left.
     pub previous: Option<bytes::Bytes>,
     /// The new state, or the last state of a deleted key.
     pub value: Encoded,
@@ -128,17 +128,17 @@ impl Store {
         Self::open_with(path, cache_bytes, Retention::default())
     }
 
-    /// As [`Store::open`], with another history retention.
+    /// As [`Store::open`], with a retention other than the default.
     pub fn open_with(path: &Path, cache_bytes: usize, retention: Retention) -> Result<Arc<Self>, StoreError> {
         Self::start(Box::new(redb::RedbBackend::open(path, cache_bytes)?), retention)
     }
 
-    /// A store that is gone when dropped.
+    /// A store in memory.
     pub fn memory() -> Result<Arc<Self>, StoreError> {
         Self::memory_with(Retention::default())
     }
 
-    /// As [`Store::memory`], with another history retention.
+    /// As [`Store::memory`], with a retention other than the default.
     pub fn memory_with(retention: Retention) -> Result<Arc<Self>, StoreError> {
         Self::start(Box::new(memory::MemoryBackend::default()), retention)
     }
@@ -165,7 +165,7 @@ impl Store {
         Ok(Arc::new(Self { shared, commands: Some(commands), writer: Some(thread) }))
     }
 
-    /// The keyspace of this name, created with its first write.
+    /// Keyspace of this name; stored with its first write.
     pub(crate) fn keyspace(&self, name: &str) -> Arc<Keyspace> {
         let mut keyspaces = self.shared.keyspaces.lock();
         if let Some(known) = keyspaces.by_name.get(name) {
@@ -177,13 +177,13 @@ impl Store {
         created
     }
 
-    /// Names of the keyspaces that hold or held something.
+    /// Names of the keyspaces that are stored or in use.
     #[must_use]
     pub fn keyspaces(&self) -> Vec<String> {
         self.shared.keyspaces.lock().by_name.keys().cloned().collect()
     }
 
-    /// Deletes a keyspace with everything in it. Its watches end; a server still on it sees it empty.
+    /// Deletes a keyspace with everything in it and ends its watches. A server that still uses it sees it empty.
     pub async fn remove_keyspace(&self, name: &str) -> Result<(), StoreError> {
         let Some(keyspace) = self.shared.keyspaces.lock().by_name.get(name).map(Arc::clone) else { return Ok(()) };
         let (reply, answer) = oneshot::channel();
@@ -191,7 +191,7 @@ impl Store {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Writes one change durably. When this returns, reads see it and watchers were told.
+    /// Writes one change durably. When this returns, reads see it and watchers have been notified.
     pub(crate) async fn write(&self, keyspace: &Arc<Keyspace>, change: Change) -> Result<Arc<Event>, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Write { keyspace: Arc::clone(keyspace), change, reply })?;
@@ -220,7 +220,7 @@ impl Store {
         result.ok_or(StoreError::Closed)
     }
 
-    /// Highest revision that watchers were told of.
+    /// Highest revision that watchers have been notified of.
     #[must_use]
     pub fn revision(&self) -> u64 {
         *self.shared.published.borrow()

@@ -17,16 +17,16 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 const SET_ORDER: &str = "$setElementOrder/";
 
-/// A patch that makes no sense.
+/// Why a strategic merge patch is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StrategicError {
-    /// The patch itself must be a JSON object.
+    /// The patch is no JSON object.
     #[error("a strategic merge patch must be a JSON object")]
     NotAnObject,
     /// An unknown value of `$patch`.
     #[error("unknown $patch type: {0}")]
     Directive(String),
-    /// A directive that does not hold a list, or not of the right things.
+    /// The value of a directive is no list, or has items of the wrong type.
     #[error("invalid value of directive {0}")]
     DirectiveValue(String),
     /// `$retainKeys` leaves out a field that the patch sets.
@@ -40,7 +40,7 @@ pub enum StrategicError {
     NotAnObjectItem(String),
 }
 
-/// The live object after the patch.
+/// Applies a patch to the live object, and returns the result.
 pub fn merge(live: &Value, patch: &Value, schema: &Schema) -> Result<Value, StrategicError> {
     let patch = patch.as_object().ok_or(StrategicError::NotAnObject)?;
     let empty = Map::new();
@@ -224,7 +224,7 @@ fn reorder(
     result
 }
 
-/// A value of the patch as it is stored: without directives and nulls.
+/// A value of the patch without directives and nulls.
 fn clean(value: &Value) -> Value {
     match value {
         Value::Object(fields) => Value::Object(without_directives(fields)),

@@ -13,18 +13,18 @@ pub use duration::human_duration;
 
 use self::jsonpath::JsonPath;
 
-/// What a row carries beside its cells.
+/// What a row carries beside its cells: the query parameter `includeObject`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IncludeObject {
-    /// Nothing.
+    /// Cells only.
     None,
-    /// The object's metadata.
+    /// The object's `PartialObjectMetadata`.
     Metadata,
     /// The whole object.
     Object,
 }
 
-/// One column.
+/// Column of a Table, with the function that computes its cells.
 pub struct Column {
     name: String,
     ty: String,
@@ -34,17 +34,16 @@ pub struct Column {
     cell: Cell,
 }
 
-/// Where a column's cells come from.
 enum Cell {
     /// Computed from the object and the present time, in seconds since 1970.
     Computed(fn(&Value, i64) -> Value),
-    /// What a JSONPath finds, printed by the column's type.
+    /// The value at a JSONPath, formatted by the column's type.
     Path(JsonPath),
-    /// A JSONPath that could not be understood; such cells stay empty, as upstream has it.
+    /// A JSONPath that does not parse; its cells stay empty, as upstream has it.
     Unreadable,
 }
 
-/// The columns of a kind; those of a CRD version (`additionalPrinterColumns`) come after the name.
+/// The columns of a kind. Columns of a CRD version (`additionalPrinterColumns`) follow the name.
 pub fn columns_for(group: &str, version: &str, kind: &str, crd_columns: Option<&Value>) -> Vec<Column> {
     let declared = crd_columns.and_then(Value::as_array).filter(|columns| !columns.is_empty());
     if let Some(declared) = declared {
@@ -67,7 +66,7 @@ fn custom(declared: &Value) -> Column {
     }
 }
 
-/// Renders objects. `now` is RFC 3339; `with_columns` is false for the later events of a watch.
+/// Makes a Table of objects. `now` is RFC 3339; `with_columns` is false for the later events of a watch.
 pub fn render(
     columns: &[Column],
     items: &[Value],
@@ -116,7 +115,7 @@ impl Column {
     }
 }
 
-/// What was found, as the declared type of the column wants it; nothing is found: an empty cell.
+/// Formats what a JSONPath found by the column's type; an empty cell when it found nothing.
 fn printed(ty: &str, found: &[&Value], now: i64) -> Value {
     let Some(first) = found.first().copied() else { return Value::Null };
     match ty {

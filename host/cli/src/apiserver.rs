@@ -33,7 +33,6 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// For the host.
     pub fn server(&self) -> embedded::Options {
         embedded::Options { data_dir: self.data_dir.clone(), listen: self.listen, kubeconfig: self.kubeconfig.clone() }
     }

@@ -1,5 +1,5 @@
-//! Components of the command line. Commands that look at one compile it as the host does, in a child process:
-//! `capwasm compile-component`, which nobody else calls.
+//! Commands that compile a component do so as the host does, in a child process: the hidden `capwasm
+//! compile-component`.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -34,7 +34,7 @@ pub struct Precompile {
     to: PathBuf,
 }
 
-/// Compiles components, and writes this program with their code behind its image.
+/// Compiles components, and writes a copy of this program with their code.
 pub async fn precompile(options: Precompile) -> Result<()> {
     let compiler = compile::options(None).compiler;
     let mut components = Vec::new();
@@ -54,7 +54,7 @@ pub fn run(options: &Options) -> ExitCode {
     capwasm_runtime::serve_compilation(options.memory_bytes, options.cpu_seconds)
 }
 
-/// A component's file: no more of it than a component may have.
+/// Reads a component, up to the size limit.
 pub fn read(file: &Path) -> Result<Vec<u8>> {
     let unable = || format!("unable to read {}", file.display());
     let mut bytes = Vec::new();
@@ -65,7 +65,6 @@ pub fn read(file: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Loads a component by itself.
 pub async fn load(file: &Path, bytes: &[u8], limits: Limits) -> Result<Arc<Provider>> {
     let loaded = compile::runtime(compile::options(None))?.load(bytes, limits).await;
     // Its names and its last words are in the reason.

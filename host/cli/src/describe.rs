@@ -28,14 +28,13 @@ pub struct Options {
     output: Output,
 }
 
-/// Prints the tree.
 pub async fn run(options: Options) -> Result<()> {
     let client = options.connection.client().await?;
     let tree = collect(&client, &options.namespace.namespace, &options.cluster).await?;
     options.output.print(&tree, |tree| tree::render(tree, options.show_conditions, Timestamp::now()))
 }
 
-/// A Cluster and everything that belongs to it.
+/// A Cluster with all related objects.
 pub async fn collect(client: &kube::Client, namespace: &str, name: &str) -> Result<Node> {
     let reader = Reader { client, namespace };
     let Some(cluster) = reader.get(CORE_GROUP, "Cluster", name).await? else {
@@ -127,7 +126,7 @@ impl Reader<'_> {
         self.get(part("/apiGroup"), part("/kind"), part("/name")).await
     }
 
-    /// The OpenStackServer behind an OpenStackMachine, which has its name; none of other kinds.
+    /// The OpenStackServer of an OpenStackMachine, which has the same name; `None` for other kinds.
     async fn server(&self, infrastructure: &Value) -> Result<Option<Value>> {
         if meta::kind(infrastructure) != "OpenStackMachine" {
             return Ok(None);
@@ -140,7 +139,7 @@ impl Reader<'_> {
         found.map(|object| typed(&object, &resource)).transpose()
     }
 
-    /// Machines of one owner, each with its infrastructure and bootstrap configuration.
+    /// Machines of one owner, with their infrastructure and bootstrap configuration.
     async fn machines(&self, machines: &[Value], owner: &str) -> Result<Vec<Node>> {
         let mut nodes = Vec::new();
         for machine in machines.iter().filter(|machine| owned_by(machine, owner)) {
@@ -159,7 +158,7 @@ impl Reader<'_> {
     }
 }
 
-/// Items of a list need not carry their own type.
+/// Adds apiVersion and kind, which items of a list may lack.
 fn typed(object: &DynamicObject, resource: &ApiResource) -> Result<Value> {
     let mut value = serde_json::to_value(object)?;
     json::set(&mut value, &["apiVersion"], resource.api_version.clone());

@@ -33,7 +33,6 @@ enum Choice {
 }
 
 impl Options {
-    /// For the host.
     pub fn server(&self) -> engine::Options {
         let choice = match self.engine {
             Choice::Auto => engine::Choice::Auto,

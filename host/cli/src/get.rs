@@ -18,14 +18,12 @@ pub struct Options {
     connection: Connection,
 }
 
-/// Prints the kubeconfig.
 pub async fn run(options: Options) -> Result<()> {
     let client = options.connection.client().await?;
     print!("{}", kubeconfig(client, &options.namespace.namespace, &options.cluster).await?);
     Ok(())
 }
 
-/// The admin kubeconfig of a workload cluster.
 pub async fn kubeconfig(client: kube::Client, namespace: &str, cluster: &str) -> Result<String> {
     let name = format!("{cluster}-kubeconfig");
     let secrets: Api<Secret> = Api::namespaced(client, namespace);

@@ -26,7 +26,6 @@ pub struct Namespace {
 }
 
 impl Connection {
-    /// The client's configuration.
     pub async fn config(&self) -> Result<kube::Config> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         match &self.kubeconfig {
@@ -46,7 +45,7 @@ impl Connection {
         }
     }
 
-    /// A client.
+    /// A client, after a first request to the API server.
     pub async fn client(&self) -> Result<kube::Client> {
         let config = self.config().await?;
         let url = config.cluster_url.clone();

@@ -1,4 +1,4 @@
-//! What the operator lets openstack-infra reach: no provider can know the addresses of somebody's cloud.
+//! Options for grants of openstack-infra: no provider can know the addresses of a user's cloud.
 
 use capwasm_runtime::{Grants, Origin};
 use capwasm_server::bundle::OPENSTACK as PROVIDER;
@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// As grants, beside what the provider wants by itself.
+    /// As grants, by the provider's name.
     pub fn grants(&self) -> (String, Grants) {
         let grants = Grants {
             origins: self.origins.clone(),

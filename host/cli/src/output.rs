@@ -1,4 +1,4 @@
-//! `-o json|yaml` beside what people read.
+//! `-o json|yaml`, or text for people.
 
 use std::io::{ErrorKind, Write};
 
@@ -21,7 +21,7 @@ enum Form {
 }
 
 impl Output {
-    /// Prints `value` for programs, or what `people` makes of it.
+    /// Prints `value` as JSON or YAML, or as `people` renders it.
     pub fn print<T: Serialize>(self, value: &T, people: impl FnOnce(&T) -> String) -> Result<()> {
         let text = match self.output {
             Some(Form::Json) => format!("{}\n", serde_json::to_string_pretty(value)?),
@@ -32,12 +32,12 @@ impl Output {
     }
 }
 
-/// What a stranger wrote, in one line: control characters would drive the reader's terminal.
+/// Untrusted text in one line: control characters would drive the terminal.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// Writes to standard output. A reader that has read enough (`| head`) is no error.
+/// Writes to standard output. A closed pipe (`| head`) is no error.
 pub fn write(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

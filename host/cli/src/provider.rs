@@ -50,7 +50,6 @@ pub enum Command {
     Load(artifact::Load),
 }
 
-/// Runs a subcommand.
 pub async fn run(command: Command) -> Result<ExitCode> {
     let ended = match command {
         Command::Diff(options) => return diff::run(options).await,

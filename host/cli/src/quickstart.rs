@@ -1,4 +1,4 @@
-//! `capwasm quickstart`: from nothing to a provisioned cluster in one process, and back.
+//! `capwasm quickstart`: provisions a cluster in one process, and deletes it.
 
 mod extra;
 mod progress;
@@ -59,10 +59,9 @@ pub struct Options {
     timeout: Option<u64>,
 }
 
-/// Where the sample cluster stands.
+/// Namespace of the sample cluster.
 const NAMESPACE: &str = "default";
 
-/// Provisions, shows, and tears down.
 pub async fn run(options: Options) -> Result<ExitCode> {
     let started = Instant::now();
     let shutdown = signals::shutdown()?;
@@ -150,7 +149,6 @@ pub async fn run(options: Options) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Ends the simulated engine when it is dropped.
 struct Simulator(u32);
 
 impl Drop for Simulator {
@@ -168,7 +166,7 @@ async fn start_engine(options: &Options, folder: &Path, progress: &Progress) -> 
         .await
 }
 
-/// API server and host on an engine that answers.
+/// Starts API server and host on an engine.
 async fn manage(
     provider_dir: PathBuf,
     folder: &Path,
@@ -196,7 +194,7 @@ async fn manage(
     }
 }
 
-/// Applies the sample and waits until it is what the exit code promises. Returns where the workload kubeconfig is.
+/// Applies the sample and waits until it is provisioned. Returns the path of the workload kubeconfig.
 async fn provision(options: &Options, up: &Up, folder: &Path, progress: &Progress) -> Result<PathBuf> {
     let client = &up.server.client;
     sample::apply(client, &manifests(options, up)).await?;
@@ -213,7 +211,7 @@ async fn provision(options: &Options, up: &Up, folder: &Path, progress: &Progres
     Ok(path)
 }
 
-/// The sample.
+/// Manifests of the sample.
 fn manifests(options: &Options, up: &Up) -> String {
     generate::cluster(&generate::Options {
         name: options.name.clone(),
@@ -246,7 +244,7 @@ async fn show(options: &Options, up: &Up, workload: &Path, started: Instant) -> 
     Ok(())
 }
 
-/// Deletes what was applied, waits until nothing is left of it, and stops host and server.
+/// Deletes the sample, waits until it is gone, and stops host and server.
 async fn tear_down(options: &Options, up: Up, sample: &str) -> Result<()> {
     eprintln!("deleting cluster {}", options.name);
     let deleted = tokio::time::timeout(Duration::from_secs(120), async {

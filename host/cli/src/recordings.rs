@@ -1,4 +1,4 @@
-//! Where the calls of providers are recorded.
+//! Options of recordings.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What the host writes.
+    /// Files of recordings.
     pub fn files(&self, data_dir: &Path) -> FileOptions {
         FileOptions {
             folder: self.record.clone().unwrap_or_else(|| data_dir.join("recordings")),

@@ -1,4 +1,4 @@
-//! `capwasm replay`: a recorded call again, without the world that it ran in.
+//! `capwasm replay`: makes a recorded call again, without the cluster in which it ran.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::compile;
 use crate::output::Output;
 
-/// What a command ends with when there is a difference, apart from 1 for an error and 2 for wrong arguments.
+/// Exit code for a difference; 1 is an error, 2 wrong arguments.
 pub const DIFFERS: u8 = 3;
 
 /// Options of `capwasm replay`.
@@ -66,7 +66,6 @@ struct Export {
     to: Option<PathBuf>,
 }
 
-/// Runs it.
 pub async fn run(options: Options) -> Result<ExitCode> {
     match (options.command, options.file) {
         (Some(Command::Export(export)), _) => write(&export).map(|()| ExitCode::SUCCESS),
@@ -88,7 +87,6 @@ pub async fn run(options: Options) -> Result<ExitCode> {
     }
 }
 
-/// Reads a recording.
 pub fn read(file: &Path) -> Result<Recording> {
     let open = File::open(file).with_context(|| format!("unable to open {}", file.display()))?;
     record::read(open).with_context(|| file.display().to_string())
@@ -125,13 +123,13 @@ fn recorded_component(recording: &Recording, folder: Option<PathBuf>) -> Result<
     )
 }
 
-/// What a replay showed.
+/// Result of a replay.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase", untagged)]
 enum Replayed {
-    /// The recorded component.
+    /// With the recorded component.
     Again(Again),
-    /// Another one.
+    /// With another component.
     Rehearsed(Report),
 }
 
@@ -141,14 +139,14 @@ struct Again {
     same: bool,
     /// Whether the recording was redacted.
     inexact: bool,
-    /// Requests that the provider made.
+    /// Number of requests.
     requests: usize,
     /// Where it left the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     diverged: Option<String>,
-    /// What it came to, other than recorded.
+    /// Differences of the outcome.
     differences: Vec<Difference>,
-    /// How it ended, in one line.
+    /// Result in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended: Option<String>,
 }
@@ -176,7 +174,7 @@ async fn again(provider: &Provider, recording: &Recording) -> Result<Replayed> {
     }))
 }
 
-/// How a call ended, for a person.
+/// Result of a call as text.
 fn line(ended: &Ended) -> String {
     match ended {
         Ended::Failed(failure) => failure.to_string(),

@@ -1,9 +1,9 @@
-//! SIGINT and SIGTERM end the process in order; a second one ends it at once.
+//! The first SIGINT or SIGTERM shuts down, a second one ends the process at once.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A token that is cancelled by the first SIGINT or SIGTERM.
+/// Cancelled by the first SIGINT or SIGTERM.
 pub fn shutdown() -> anyhow::Result<CancellationToken> {
     let token = CancellationToken::new();
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::signals;
 
-/// How to ask the simulation to fail.
+/// How to make the simulation fail.
 const FAILURES: &str = "\
 Failures on request: the container label capwasm.dev/simulate (never-join, fail-bootstrap, slow-start=<ms>[..<ms>],
 unhealthy=<static pod>, etcd-lost, not-ready, silent; several with commas), or POST /capwasm/faults on the socket, for
@@ -87,7 +87,7 @@ async fn serve_openstack(options: &Options, address: SocketAddr, shutdown: Cance
     Ok(())
 }
 
-/// Waits until the engine answers, which it does when all its containers run again.
+/// Waits until the engine answers, after its containers were restarted.
 async fn answers(socket: &Path) {
     let docker = Docker::unix(socket);
     while docker.json(http::Method::GET, "/_ping", &serde_json::Value::Null).await.is_err() {

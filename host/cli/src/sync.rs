@@ -1,4 +1,4 @@
-//! How often everything is looked at while nothing changes.
+//! Option for the resync period.
 
 use std::time::Duration;
 

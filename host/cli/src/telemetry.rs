@@ -1,4 +1,4 @@
-//! What the program tells about itself, as arguments.
+//! Options of logs and spans.
 
 use capwasm_server::telemetry;
 use clap::{Args, ValueEnum};

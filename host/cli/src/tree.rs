@@ -1,4 +1,4 @@
-//! Objects as a tree with the condition that sums each of them up.
+//! Tree of objects with a summarising condition each.
 
 use capwasm_api::conditions::Condition;
 use capwasm_object::{json, meta};
@@ -12,13 +12,13 @@ use serde_json::Value;
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
-    /// What it is to its parent: `ControlPlane`.
+    /// Relation to its parent, such as `ControlPlane`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Kind; none for a group.
+    /// `None` for a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Name.
+    /// Name of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// `status.phase`, where the kind has one.
@@ -27,13 +27,12 @@ pub struct Node {
     /// `status.conditions`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Value>,
-    /// What belongs to it.
+    /// Related objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Node>,
 }
 
 impl Node {
-    /// An object without children.
     pub fn of(object: &Value) -> Self {
         Self {
             kind: Some(meta::kind(object).to_owned()),
@@ -44,12 +43,12 @@ impl Node {
         }
     }
 
-    /// A group.
+    /// A group without children.
     pub fn group(role: &str) -> Self {
         Self { role: Some(role.to_owned()), ..Self::default() }
     }
 
-    /// The same, and what it is to its parent.
+    /// Sets the relation to its parent.
     pub fn labelled(mut self, role: &str) -> Self {
         self.role = Some(role.to_owned());
         self
@@ -71,7 +70,7 @@ impl Node {
         self.conditions.iter().filter_map(Condition::from_value).find(|condition| condition.name == name)
     }
 
-    /// `Available` sums up clusters, control planes and deployments; `Ready` the rest.
+    /// `Available` of clusters, control planes and deployments; `Ready` of others.
     fn summary(&self) -> Option<Condition> {
         let order = if matches!(self.kind.as_deref(), Some("Machine")) {
             ["Ready", "Available"]
@@ -82,7 +81,6 @@ impl Node {
     }
 }
 
-/// The tree as a table.
 pub fn render(root: &Node, all_conditions: bool, now: Timestamp) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(["NAME", "CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"]);
@@ -120,7 +118,7 @@ fn add(table: &mut Table, title: &str, condition: Option<&Condition>, now: Times
     table.add_row([title, &condition.name, condition.status.as_str(), &condition.reason, &since, &message]);
 }
 
-/// How long ago, as kubectl would say it.
+/// Time since, as kubectl prints it.
 fn age(now: Timestamp, since: Timestamp) -> String {
     let seconds = (now.as_second() - since.as_second()).max(0);
     match seconds {

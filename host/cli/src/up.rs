@@ -55,7 +55,6 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs server and host on an engine.
 async fn serve(options: &Options, provider_dir: PathBuf, engine: &Engine, shutdown: &CancellationToken) -> Result<()> {
     let server = options.server.server();
     let host = host::Options {

@@ -1,4 +1,4 @@
-//! The webhook, as arguments.
+//! Options of the webhook.
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// For the host, if there shall be one.
+    /// `None` without `--webhook`.
     pub fn server(&self) -> Option<webhook::Options> {
         // The parser asks for all of it or nothing.
         let address = match (&self.webhook_service, &self.webhook_url) {

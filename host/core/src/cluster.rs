@@ -1,5 +1,5 @@
-//! Cluster: takes its infrastructure and control plane as its own, copies what they report, sums up the cluster's state, and
-//! takes everything down in order.
+//! Cluster: owns its infrastructure and control plane, copies what they report, summarises the state, and deletes
+//! everything in order.
 
 mod conditions;
 mod decide;
@@ -13,10 +13,9 @@ use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 use capwasm_remote::Remote;
 use jiff::Timestamp;
 
-/// Reconciles Clusters.
 pub(crate) struct ClusterReconciler {
     remote: Remote,
-    /// Since when this process could have reached workload clusters.
+    /// Start of this process.
     started: Timestamp,
 }
 

@@ -1,7 +1,7 @@
-//! The decision about an object: the same steps for every kind, around what is the kind's own.
+//! The decision about an object: the steps that every kind shares. The kind's own part is a [`Subject`].
 //!
 //! 1. Without the Cluster, nothing ([`Needs`] says which kinds can do without one, and when).
-//! 2. While it or its Cluster is paused, only that is said.
+//! 2. While it or its Cluster is paused, only the `Paused` condition is written.
 //! 3. It goes ([`Subject::delete`]), until nothing waits any more: then the finalizer is released, and no status is written that
 //!    nobody could read.
 //! 4. Or it is kept ([`Subject::keep`]), with a finalizer.
@@ -24,33 +24,31 @@ use crate::draft::Draft;
 use crate::external::External;
 use crate::{ownership, paused};
 
-/// When a kind can do nothing without its Cluster.
+/// When a kind needs its Cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// Ever: not even go.
+    /// Also for its deletion.
     Always,
-    /// While it is kept: it can go without.
+    /// Except for its deletion.
     ToBeKept,
 }
 
-/// The reconciled object as a pass found it.
+/// The observed object.
 pub(crate) struct Found<'a, Spec, Status> {
-    /// As the cache has it.
     pub(crate) object: &'a Arc<Value>,
-    /// The same in types.
+    /// Typed view of `object`.
     pub(crate) typed: &'a Object<Spec, Status>,
-    /// Its Cluster; a Cluster is its own.
+    /// Its Cluster, if it exists; a Cluster is its own.
     pub(crate) cluster: Option<&'a Value>,
-    /// When the pass began.
+    /// Time of the pass.
     pub(crate) now: Timestamp,
 }
 
-/// Why the deletion of an object cannot end yet: a reason of its condition `Deleting`, and a message.
+/// Why a deletion is not complete: reason and message of the condition `Deleting`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// One of [`reason`].
+    /// A constant of [`reason`].
     pub(crate) reason: &'static str,
-    /// For people.
     pub(crate) message: String,
 }
 
@@ -60,16 +58,15 @@ impl Wait {
     }
 }
 
-/// How an object fares, for its conditions.
+/// Course of the pass, for conditions.
 pub(crate) enum Course<T> {
-    /// It is kept, and this was found out on the way.
+    /// The object stays; the result of [`Subject::keep`].
     Kept(T),
-    /// It goes.
+    /// The object is being deleted.
     Going(Wait),
 }
 
 impl<T> Course<T> {
-    /// The condition `Deleting`.
     pub(crate) fn deleting(&self) -> Condition {
         match self {
             Course::Kept(_) => Condition::new(condition::DELETING, false, reason::NOT_DELETING),
@@ -78,63 +75,54 @@ impl<T> Course<T> {
     }
 }
 
-/// What was observed of an object of one kind, and what the kind makes of it.
+/// Observed state of an object of one kind, and the kind's own steps of the decision.
 pub(crate) trait Subject: Sized {
-    /// Its spec, typed.
     type Spec: Serialize + Clone + PartialEq;
-    /// Its status, typed.
     type Status: Serialize + Clone + PartialEq;
-    /// What [`keep`](Subject::keep) finds out for [`report`](Subject::report).
+    /// Result of [`keep`](Subject::keep) for [`report`](Subject::report).
     type Kept;
 
-    /// The finalizer that holds it until it is taken down. A kind without one is never taken down by its controller.
+    /// Finalizer of the kind; `None`: its controller does nothing on deletion.
     const FINALIZER: Option<&'static str>;
-    /// When it needs its Cluster.
     const NEEDS: Needs;
-    /// Fields of its status, and types of conditions, that sum up what stands elsewhere: for people, and nobody acts on them.
+    /// Fields of the status and types of conditions that summarise other objects for people, and on which nobody acts.
     const SUMS: &'static [&'static str];
 
-    /// The object itself.
     fn found(&self) -> Found<'_, Self::Spec, Self::Status>;
 
-    /// What is done for an object that stays.
+    /// The steps for an object that is not being deleted.
     fn keep(decision: &mut Decision<'_, Self>, cluster: &Value) -> Self::Kept;
 
-    /// Deletes what is due now. What is there decides what is next, so every pass may be the first. `None` when nothing waits any
-    /// more: what is left is in the plan.
+    /// The next step of a deletion, which follows from what exists, so that every pass may be the first. `None` when
+    /// only the plan's operations are left.
     fn delete(decision: &mut Decision<'_, Self>) -> Option<Wait>;
 
-    /// Sets counters, phase and conditions.
     fn report(decision: &mut Decision<'_, Self>, course: Course<Self::Kept>);
 
-    /// The object as it was before what is no news happened; as it was observed, unless a kind knows more.
+    /// The object for comparison when a status may wait: as observed, unless a kind knows better.
     fn before(_decision: &Decision<'_, Self>) -> Option<Value> {
         None
     }
 
-    /// Whether the status may wait, though, or is due at once, whatever is in it.
+    /// Whether the status may wait; `is_informational` is the general rule.
     fn may_wait(&self, is_informational: bool) -> bool {
         is_informational
     }
 }
 
-/// What is collected on the way to a plan.
+/// A plan in the making.
 pub(crate) struct Decision<'a, S: Subject> {
-    /// What was observed.
     pub(crate) observed: &'a S,
-    /// The object as it should be.
     pub(crate) draft: Draft<'a, S::Spec, S::Status>,
-    /// What is done besides.
     pub(crate) plan: Plan,
-    /// The Cluster, where it is there.
+    /// The Cluster, if it exists.
     cluster: Option<&'a Value>,
-    /// The first thing that is wrong; later steps still run.
+    /// The first problem; later steps still run.
     failure: Option<(&'static str, String)>,
-    /// What was said last stands: too little is seen to say more.
+    /// Keep the last status: too little was observed.
     stands: bool,
 }
 
-/// What should be, given what was observed.
 pub(crate) fn decide<S: Subject>(observed: &S) -> Plan {
     let Found { object, typed, cluster, now } = observed.found();
     let deleting = typed.metadata.is_deleting();
@@ -171,7 +159,7 @@ pub(crate) fn decide<S: Subject>(observed: &S) -> Plan {
     decision.conclude(deleting)
 }
 
-/// The read of the Cluster wakes the object when it appears.
+/// Nothing to do; reading the Cluster wakes the object when it appears.
 fn without_cluster(object: &Value) -> Plan {
     let message = format!("Cluster {} does not exist", json::text(object, "/spec/clusterName").unwrap_or_default());
     Plan { verdict: failed("NoCluster", message), ..Plan::nothing() }
@@ -203,32 +191,31 @@ impl<'a, S: Subject> Decision<'a, S> {
         plan
     }
 
-    /// Something is wrong; of several such things the first is told.
+    /// Records a problem; the first one is reported.
     pub(crate) fn fail(&mut self, reason: &'static str, message: impl Into<String>) {
         self.failure.get_or_insert((reason, message.into()));
     }
 
-    /// Nothing more is said than what was said last.
+    /// Keeps the last status.
     pub(crate) fn stand(&mut self) {
         self.stands = true;
     }
 
-    /// Whether deletion was asked for.
     pub(crate) fn is_deleting(&self) -> bool {
         self.observed.found().typed.metadata.is_deleting()
     }
 
-    /// Run again after this time, or earlier if something else wants that.
+    /// Runs again after this time or earlier.
     pub(crate) fn wake_after(&mut self, time: Duration) {
         self.plan.wake_after = Some(self.plan.wake_after.map_or(time, |earlier| earlier.min(time)));
     }
 
-    /// A write to another object of the management cluster.
+    /// Adds a write to another object of the management cluster.
     pub(crate) fn operation(&mut self, key: impl Into<String>, action: Action) {
         self.plan.operations.push(Operation::management(key, action));
     }
 
-    /// Deletes an object, unless that was asked for before.
+    /// Deletes an object, unless it is being deleted already.
     pub(crate) fn delete(&mut self, object: &Value) {
         if !meta::is_deleting(object) {
             let uid = json::text(object, "/metadata/uid").map(str::to_owned);
@@ -237,8 +224,8 @@ impl<'a, S: Subject> Decision<'a, S> {
         }
     }
 
-    /// Deletes what a reference leads to, unless another object of this one's kind controls it. In words, what is or may be still
-    /// there: what comes after it must not go before it.
+    /// Deletes the referenced object, unless another object of this kind controls it. Returns what still exists, or may
+    /// exist, as text: later steps have to wait for it.
     pub(crate) fn delete_external<T>(&mut self, external: &External<T>) -> Option<String> {
         let own = self.observed.found();
         let (kind, uid) = (meta::kind(own.object), own.typed.metadata.uid.as_str());
@@ -253,7 +240,7 @@ impl<'a, S: Subject> Decision<'a, S> {
         }
     }
 
-    /// Makes `owner` an owner of an object of the cluster, in place of those with the uids in `replaced`.
+    /// Adds `owner` to an object of the cluster, in place of owners with the uids in `replaced`.
     pub(crate) fn adopt(&mut self, key: impl Into<String>, object: &Value, owner: &Value, replaced: &[&str]) {
         if meta::is_deleting(object) {
             return;
@@ -265,8 +252,8 @@ impl<'a, S: Subject> Decision<'a, S> {
         }
     }
 
-    /// An object that is not there is waited for, unless it had reported success `before`: then it was lost. Whoever goes does not
-    /// miss it.
+    /// Waits for a missing object, unless it had reported success `before`: then it was lost, which is a failure. Not
+    /// while the referring object is deleted.
     pub(crate) fn miss<T>(&mut self, external: &External<T>, before: bool, lost: &str) {
         match external.unusable_kind() {
             _ if self.is_deleting() => {}
@@ -276,7 +263,7 @@ impl<'a, S: Subject> Decision<'a, S> {
         }
     }
 
-    /// Name of the Secret with the bootstrap data, once there are any.
+    /// Name of the bootstrap data Secret, once it exists.
     pub(crate) fn bootstrap_data(&mut self, external: &External<BootstrapConfig>) -> Option<String> {
         let External::Found { object, contract, report } = external else {
             if let Some(message) = external.unusable_kind() {

@@ -1,4 +1,4 @@
-//! The reconciled object on its way from observed to desired.
+//! The reconciled object between observed and desired.
 
 use std::sync::Arc;
 
@@ -12,28 +12,27 @@ use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
-/// What was observed, and the copy that a decision works on: spec and status in types, which are laid over the rest at the end.
-/// The copy is defaulted first: where no webhook did, core's first write persists the defaults.
+/// The observed object, and a copy on which a decision works: spec and status are typed, and laid over the rest at the
+/// end. The copy is defaulted first: without an admission webhook, core's first write persists the defaults.
 pub(crate) struct Draft<'a, Spec, Status> {
     observed: Arc<Value>,
-    /// Spec and status as they were read.
+    /// Spec and status as observed.
     read: &'a Object<Spec, Status>,
-    /// As it should be, but for what `spec` and `status` say.
+    /// The desired object except spec and status.
     pub(crate) object: Value,
-    /// As it should be.
+    /// The desired spec.
     pub(crate) spec: Spec,
-    /// As it should be, but for the conditions.
+    /// The desired status except conditions.
     pub(crate) status: Status,
     now: Timestamp,
 }
 
-/// The typed view of an object.
 pub(crate) fn read<T: DeserializeOwned>(object: &Value) -> Result<T, ReconcileError> {
     view(object).map_err(|error| ReconcileError::failed("InvalidObject", error.to_string()))
 }
 
-/// The typed view of an object with its defaults, where a pass needs to know them before it can decide. Nothing of a status has any,
-/// so that is not copied for it.
+/// Typed view with defaults, for passes that need them before they decide. A status has no defaults, so it is not
+/// copied for that.
 pub(crate) fn read_defaulted<Spec, Status>(object: &Value) -> Result<Object<Spec, Status>, ReconcileError>
 where
     Spec: DeserializeOwned + Default,
@@ -52,7 +51,7 @@ where
     Spec: Serialize + Clone + PartialEq,
     Status: Serialize + Clone + PartialEq,
 {
-    /// A draft that differs from `observed` by its defaults only; `read` is the typed view of it.
+    /// A draft that differs from `observed` by defaults only; `read` is the typed view of it.
     pub(crate) fn new(observed: &Arc<Value>, read: &'a Object<Spec, Status>, now: Timestamp) -> Self {
         let mut object = (**observed).clone();
         defaults::default(&mut object, None);
@@ -60,32 +59,30 @@ where
         Draft { observed: observed.clone(), read, object, spec, status, now }
     }
 
-    /// Adds a finalizer, unless deletion was asked for: then the server refuses new ones.
+    /// Adds a finalizer, unless the object is being deleted: the server refuses new ones then.
     pub(crate) fn finalizer(&mut self, finalizer: &str) {
         if !meta::is_deleting(&self.object) {
             meta::add_finalizer(&mut self.object, finalizer);
         }
     }
 
-    /// Sets an annotation.
     pub(crate) fn annotate(&mut self, key: &str, value: String) {
         json::set(&mut self.object, &["metadata", "annotations", key], value);
     }
 
-    /// Sets a condition.
     pub(crate) fn condition(&mut self, condition: &Condition) {
         conditions::set(&mut self.object, condition, self.now);
     }
 
-    /// Writes the spec as it is now into `object`, for those who copy what is not known of it here.
+    /// Writes the present spec into `object`, for copies of it with fields that the typed view lacks.
     pub(crate) fn lay_spec(&mut self) {
         if self.spec != self.read.spec {
             lay_over(field(&mut self.object, "spec"), &self.read.spec, &self.spec);
         }
     }
 
-    /// The desired object. With `reconciled`, its status says that it is about the generation that the object has once the
-    /// draft's own change of the spec is written, so that such a change does not cost a second write of the status.
+    /// The desired object. With `reconciled`, `status.observedGeneration` anticipates the draft's own change of the
+    /// spec, which saves a second write of the status.
     pub(crate) fn finish(mut self, reconciled: bool) -> Value {
         self.lay_spec();
         if self.status != self.read.status {
@@ -100,7 +97,7 @@ where
     }
 }
 
-/// A field of the object, made where it is missing.
+/// A field of the object, created if missing.
 fn field<'a>(object: &'a mut Value, name: &str) -> &'a mut Value {
     json::map(object, &[]).entry(name).or_insert(Value::Null)
 }

@@ -1,4 +1,4 @@
-//! Provider objects: found by reference, at the version that their CRD's contract labels name, and read once.
+//! Provider objects: found by reference, read at the version that their CRD's contract labels name.
 
 use std::sync::Arc;
 
@@ -12,29 +12,26 @@ use serde_json::Value;
 
 use crate::kinds;
 
-/// What a reference leads to; `T` is what the object that is there reports.
+/// A referenced object; `T` is what it reports by the contract.
 #[derive(Clone, Debug)]
 pub(crate) enum External<T> {
-    /// The object, and the contract that its kind keeps.
+    /// The object exists.
     Found {
-        /// As the cache has it.
         object: Arc<Value>,
-        /// How it is read.
+        /// Contract of its kind.
         contract: Contract,
-        /// What it reports.
         report: T,
     },
-    /// The kind is known and has no such object.
+    /// The kind is served, and the object does not exist.
     Missing,
-    /// The kind is not installed, so there is no such object; in words.
+    /// The kind is not installed; the message.
     NotInstalled(String),
-    /// The kind is installed, but not served yet, or keeps no contract that core knows: whether there is such an object
-    /// cannot be said. In words.
+    /// The kind is installed, but not served yet, or follows no supported contract, so that the object may exist; the
+    /// message.
     Unserved(String),
 }
 
 impl<T> External<T> {
-    /// The object and what it reports, when it is there.
     pub(crate) fn found(&self) -> Option<(&Value, &T)> {
         match self {
             External::Found { object, report, .. } => Some((object, report)),
@@ -42,12 +39,11 @@ impl<T> External<T> {
         }
     }
 
-    /// What the object reports, when it is there.
     pub(crate) fn report(&self) -> Option<&T> {
         self.found().map(|(_, report)| report)
     }
 
-    /// What is wrong with the kind.
+    /// Why the kind cannot be read.
     pub(crate) fn unusable_kind(&self) -> Option<&str> {
         match self {
             External::NotInstalled(message) | External::Unserved(message) => Some(message),
@@ -57,8 +53,8 @@ impl<T> External<T> {
 }
 
 impl<T: Milestone> External<T> {
-    /// The condition `name` of the object that refers to this one: this one's own `Ready`, or what its flag says, or that it is not
-    /// there. `was_there` says that it has been, or need not be any more.
+    /// The condition `name` of the referring object: this object's `Ready`, else its flag, else that it is missing.
+    /// `was_there`: it has existed, or is not needed any more.
     pub(crate) fn ready(&self, name: &str, was_there: bool, is_there: impl FnOnce(&T) -> bool) -> Condition {
         self.mirrored(condition::READY, (reason::READY, reason::NOT_READY), name, was_there, is_there)
     }
@@ -94,7 +90,7 @@ impl<T: Milestone> External<T> {
 }
 
 impl External<ControlPlane> {
-    /// As [`ready`](External::ready): a control plane says that it is available. Under v1beta1 it says `Ready` for it.
+    /// As [`ready`](External::ready), from `Available`; contract v1beta1 has `Ready` instead.
     pub(crate) fn available(&self, name: &str, was_there: bool) -> Condition {
         let source = match self {
             External::Found { contract: Contract::V1Beta1, .. } => condition::READY,
@@ -105,8 +101,8 @@ impl External<ControlPlane> {
     }
 }
 
-/// Reads the object that `reference` names, in the namespace of the one that refers to it. Whatever is absent (the
-/// object, its CRD, a label) wakes the pass's key when it appears.
+/// Reads a referenced object in the namespace of the referring one. Whatever is missing (object, CRD, label) wakes the
+/// pass's key when it appears.
 pub(crate) async fn read<T: Report>(
     view: &View,
     namespace: &str,
@@ -115,7 +111,7 @@ pub(crate) async fn read<T: Report>(
     follow(view, namespace, reference, None).await
 }
 
-/// The same of a reference that need not be there.
+/// As [`read`], for an optional reference.
 pub(crate) async fn read_optional<T: Report>(
     view: &View,
     namespace: &str,
@@ -127,7 +123,7 @@ pub(crate) async fn read_optional<T: Report>(
     }
 }
 
-/// The same for who follows only these fields of the object.
+/// As [`read`], woken only by these fields of the object.
 pub(crate) async fn read_for_fields<T: Report>(
     view: &View,
     namespace: &str,

@@ -1,8 +1,8 @@
-//! Fields that are a number, or a percentage of one.
+//! Integers or percentages, such as `maxSurge`.
 
 use serde_json::Value;
 
-/// The number that `value` means of `whole`; percentages are rounded up or down.
+/// Resolves `value` against `whole`; percentages are rounded up or down.
 pub(crate) fn resolve(value: &Value, whole: i64, up: bool) -> i64 {
     let text = value.as_str().unwrap_or_default();
     match text.strip_suffix('%').and_then(|percent| percent.trim().parse::<i64>().ok()) {

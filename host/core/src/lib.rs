@@ -30,13 +30,13 @@ use std::sync::Arc;
 use capwasm_reconcile::{Kind, Reconciler};
 use capwasm_remote::Remote;
 
-/// A reconciler and the kind that it is for.
+/// A core controller, to be added to a manager.
 pub struct Controller {
-    /// The reconciled kind.
+    /// Reconciled kind.
     pub kind: Kind,
-    /// What decides.
+    /// Reconciler of that kind.
     pub reconciler: Arc<dyn Reconciler>,
-    /// Passes that may run at the same time.
+    /// Concurrent passes at most.
     pub concurrency: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Machine: takes its bootstrap configuration and infrastructure as its own, copies what they report, finds its Node, and takes
-//! all of it down in order.
+//! Machine: owns its bootstrap configuration and infrastructure, copies what they report, finds its Node, and deletes
+//! everything in order.
 
 mod available;
 mod conditions;
@@ -16,7 +16,6 @@ use capwasm_api::names::finalizers;
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 use capwasm_remote::Remote;
 
-/// Reconciles Machines.
 pub(crate) struct MachineReconciler {
     remote: Remote,
 }

@@ -1,4 +1,4 @@
-//! MachineDeployment: one MachineSet per template, and the steps from an old one to a new one.
+//! MachineDeployment: a MachineSet per template, and rollouts between them.
 
 mod conditions;
 mod decide;
@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use capwasm_api::names::finalizers;
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 
-/// Reconciles MachineDeployments.
 pub(crate) struct MachineDeploymentReconciler;
 
 #[async_trait]

@@ -1,7 +1,7 @@
-//! MachineHealthCheck: says of Machines whether they are healthy, and asks their owners, or somebody outside, to replace those that
-//! are not.
+//! MachineHealthCheck: reports whether Machines are healthy, and asks their owners, or an external remediation, to
+//! replace those that are not.
 //!
-//! Nothing is polled: Machines, Nodes and the Cluster wake it, and a timer is set for the moment at which the next Machine would
+//! Nothing is polled: Machines, Nodes and the Cluster wake it, and a timer is set for when the next Machine would
 //! become unhealthy.
 
 mod decide;
@@ -13,7 +13,6 @@ use async_trait::async_trait;
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 use capwasm_remote::Remote;
 
-/// Reconciles MachineHealthChecks.
 pub(crate) struct HealthCheckReconciler {
     remote: Remote,
 }

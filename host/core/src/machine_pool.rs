@@ -1,6 +1,6 @@
-//! MachinePool: machines that an infrastructure provider manages as one thing. Takes the pool's bootstrap configuration and
-//! infrastructure as its own, follows what they report to the Nodes, makes a Machine for each member that the provider shows, and takes
-//! all of it down.
+//! MachinePool: machines that an infrastructure provider manages as a group. Owns the pool's bootstrap configuration
+//! and infrastructure, finds its Nodes, creates a Machine for each member that the provider shows, and deletes
+//! everything.
 
 mod conditions;
 mod decide;
@@ -14,7 +14,6 @@ use capwasm_api::names::finalizers;
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 use capwasm_remote::Remote;
 
-/// Reconciles MachinePools.
 pub(crate) struct MachinePoolReconciler {
     remote: Remote,
 }

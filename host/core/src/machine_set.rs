@@ -1,4 +1,4 @@
-//! MachineSet: keeps a number of Machines, each with a bootstrap configuration and an infrastructure machine cloned from
+//! MachineSet: keeps a number of Machines, with bootstrap configurations and infrastructure machines cloned from
 //! templates.
 
 mod clone;
@@ -14,7 +14,6 @@ use async_trait::async_trait;
 use capwasm_api::names::finalizers;
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 
-/// Reconciles MachineSets.
 pub(crate) struct MachineSetReconciler;
 
 #[async_trait]

@@ -1,19 +1,19 @@
-//! Owner references and labels that tie objects together.
+//! Owner references and cluster labels.
 
 use capwasm_api::names::{CORE_GROUP, labels};
 use capwasm_object::{group_version, json, merge_patch, meta, owners};
 use capwasm_reconcile::{Action, Target};
 use serde_json::{Value, json};
 
-/// Whether another object of this core kind than the one with `uid` controls it: then it is not to be deleted for the sake of a
-/// reference that merely names it.
+/// Whether an object of this core kind other than the one with `uid` controls it: a mere reference must not lead to its
+/// deletion.
 pub(crate) fn is_of_another(object: &Value, kind: &str, uid: &str) -> bool {
     owners::controller(object).is_some_and(|owner| {
         owner.kind == kind && group_version::group(owner.api_version) == CORE_GROUP && owner.uid != uid
     })
 }
 
-/// Another object controls what should be ours.
+/// Another object is the controller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {name} is controlled by another object")]
 pub(crate) struct Foreign {
@@ -21,8 +21,8 @@ pub(crate) struct Foreign {
     name: String,
 }
 
-/// The patch of metadata alone that gives `object` the owner and the cluster's label, and takes away the owners with the
-/// uids in `replaced`. `None` when it has all that already. Guarded by resourceVersion, because it writes a list.
+/// The patch that adds the owner and the cluster's label, and removes owners with the uids in `replaced`. `None` when
+/// nothing differs. Guarded by resourceVersion, since it writes a list.
 pub(crate) fn adopt(
     object: &Value,
     owner: &Value,

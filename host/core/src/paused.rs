@@ -1,11 +1,11 @@
-//! Pausing: the same for every kind.
+//! Pausing, shared by all kinds.
 
 use capwasm_api::conditions::Condition;
 use capwasm_api::names::{annotations, condition, reason};
 use capwasm_object::{json, meta};
 use serde_json::Value;
 
-/// The `Paused` condition of an object; reconciliation goes on only when it is false. `cluster` is its Cluster (or the
+/// The `Paused` condition of an object; reconciliation continues only if it is False. `cluster` is its Cluster (or the
 /// object itself).
 pub(crate) fn condition(object: &Value, cluster: Option<&Value>) -> Condition {
     let mut why = Vec::new();

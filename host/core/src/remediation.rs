@@ -1,4 +1,4 @@
-//! Owners replace the Machines that a health check has failed: by deleting them.
+//! Remediation by owners: they delete Machines that failed a health check.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use capwasm_object::{json, meta};
 use capwasm_reconcile::{Action, Operation, Target};
 use serde_json::{Value, json};
 
-/// What an owner allows.
+/// Limits of an owner's remediation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// The Machines go anyway, as their template is not the wanted one any more.
+    /// Whether the Machines are replaced anyway, since their template is outdated.
     pub(crate) outdated: bool,
-    /// Why no replacement could be created; empty when nothing is in the way.
+    /// Reasons against the creation of replacements.
     pub(crate) held: Vec<String>,
-    /// How many may be replaced at the same time, and how that was said; `None`: all.
+    /// Machines replaced at the same time at most, with the setting as text; `None`: no limit.
     pub(crate) in_flight: Option<(i64, String)>,
 }
 
-/// The operations that replace, or say why not. Machines that a user asked for go first, then the newest.
+/// Deletions, or conditions that say why not. Machines that a user marked go first, then the newest.
 pub(crate) fn operations(machines: &[Arc<Value>], limits: &Limits) -> Vec<Operation> {
     let failed = |machine: &&Arc<Value>| {
         conditions::is_false(machine, condition::HEALTH_CHECK_SUCCEEDED)
@@ -65,7 +65,7 @@ pub(crate) fn operations(machines: &[Arc<Value>], limits: &Limits) -> Vec<Operat
     operations
 }
 
-/// `OwnerRemediated` with this reason, unless the Machine has it.
+/// Sets `OwnerRemediated` to False with this reason, unless the Machine has it.
 fn say(machine: &Value, reason: &str, message: &str) -> Option<Operation> {
     let said = conditions::get(machine, condition::OWNER_REMEDIATED)?;
     let name = condition::OWNER_REMEDIATED;

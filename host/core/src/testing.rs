@@ -1,4 +1,4 @@
-//! What the tables of all kinds share.
+//! Fixtures for the tables of all kinds.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::external::External;
 
-/// An object of a core kind in namespace `ns`, with a uid made of its name.
+/// An object of a core kind in namespace `ns`, with a uid from its name.
 pub(crate) fn core(kind: &str, name: &str, spec: Value, status: Value) -> Value {
     json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind,
         "metadata": {"name": name, "namespace": "ns", "uid": format!("{name}-uid"), "generation": 1, "resourceVersion": "1"},
@@ -21,7 +21,7 @@ pub(crate) fn found<T: Report>(object: Value) -> External<T> {
     External::Found { report: T::read(&object, contract), object: Arc::new(object), contract }
 }
 
-/// The merge patch that the operation with this key carries.
+/// The merge patch of the operation with this key.
 pub(crate) fn patch<'a>(plan: &'a Plan, key: &str) -> Option<&'a Value> {
     plan.operations.iter().find(|operation| operation.key == key).and_then(|operation| match &operation.action {
         Action::Patch { merge, .. } => Some(merge),
@@ -29,12 +29,12 @@ pub(crate) fn patch<'a>(plan: &'a Plan, key: &str) -> Option<&'a Value> {
     })
 }
 
-/// The keys of all operations, in order.
+/// Keys of all operations, in order.
 pub(crate) fn keys(plan: &Plan) -> Vec<&str> {
     plan.operations.iter().map(|operation: &Operation| operation.key.as_str()).collect()
 }
 
-/// Status and reason of a condition of an object.
+/// Status and reason of an object's condition.
 pub(crate) fn condition(object: &Value, name: &str) -> Option<(String, String)> {
     capwasm_api::conditions::get(object, name).map(|found| (found.status.as_str().to_owned(), found.reason))
 }

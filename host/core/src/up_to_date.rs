@@ -1,9 +1,9 @@
-//! Whether machines of one template are what another template wants.
+//! Compares machine templates.
 
 use capwasm_api::kinds::{Bootstrap, ContractReference, MachineSpec};
 
-/// What would have to be replaced, for people: empty when machines made from `current` are what `wanted` asks for. What can be
-/// changed on existing machines (metadata, time limits, readiness gates, taints) does not count.
+/// Differences of `current` from `wanted` that need a replacement, as text. Fields that can be changed on existing
+/// Machines (metadata, timeouts, readiness gates, taints) do not count.
 pub(crate) fn differences(current: &MachineSpec, wanted: &MachineSpec) -> Vec<String> {
     let mut found = Vec::new();
     if current.version != wanted.version {

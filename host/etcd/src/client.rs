@@ -1,4 +1,4 @@
-//! One connection to one member.
+//! Client of one etcd member.
 
 use std::fmt;
 use std::future::Future;
@@ -22,38 +22,38 @@ use crate::message::{
     MoveLeaderRequest, MoveLeaderResponse, StatusRequest, StatusResponse,
 };
 
-/// How long a member may take to answer what it knows itself.
+/// Timeout of what a member answers by itself.
 const LOCAL: Duration = Duration::from_secs(3);
-/// How long the members may take to agree on something.
+/// Timeout of what the members have to agree on.
 const AGREED: Duration = Duration::from_secs(7);
 
-/// Why there is no connection.
+/// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The name that the member should have is none that a certificate can hold.
+    /// The expected name cannot be in a certificate.
     #[error("{0:?} is not a name that a certificate can hold")]
     Name(String),
-    /// TLS did not come about: the member is another one, or does not trust us.
+    /// The TLS handshake failed: the certificate is not of the expected member, or ours is not trusted.
     #[error("the TLS handshake failed")]
     Tls(#[source] io::Error),
-    /// HTTP/2 did not come about.
+    /// The HTTP/2 handshake failed.
     #[error("the HTTP/2 handshake failed")]
     Http(#[source] hyper::Error),
 }
 
-/// Why a member did not do what it was asked.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It answered so, or the connection broke (as [`tonic::Code::Unavailable`] or [`tonic::Code::Unknown`]).
+    /// Status of the answer; for a broken connection [`tonic::Code::Unavailable`] or [`tonic::Code::Unknown`].
     #[error("{}", said(.0))]
     Status(Box<tonic::Status>),
-    /// It did not answer in time.
+    /// No answer within this time.
     #[error("it did not answer within {0:?}")]
     Deadline(Duration),
 }
 
 impl Error {
-    /// gRPC's code.
+    /// gRPC code.
     #[must_use]
     pub fn code(&self) -> tonic::Code {
         match self {
@@ -62,7 +62,7 @@ impl Error {
         }
     }
 
-    /// Whether the member itself answered, so that another one would hardly say something else.
+    /// Whether the member itself answered, so that another one would hardly answer otherwise.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         use tonic::Code::{Cancelled, DeadlineExceeded, Internal, Unavailable, Unknown};
@@ -84,7 +84,7 @@ fn said(status: &tonic::Status) -> String {
     text
 }
 
-/// A connection to one member. Cheap to clone; the connection ends with the last clone.
+/// Connection to one member. Cheap to clone; it ends with the last clone.
 #[derive(Clone)]
 pub struct Client {
     channel: Channel,
@@ -92,11 +92,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// Shakes hands over `stream`. `name` is the DNS name or address that the member's certificate has to hold; kubeadm
-    /// gives it the Node's name.
+    /// Connects over `stream`. `name` is the DNS name or address that the member's certificate must have; kubeadm uses
+    /// the Node's name.
     ///
     /// # Errors
-    /// When the member is not who it should be, or takes us for nobody. There is no time limit: `stream` decides.
+    /// When a handshake fails. Without a timeout: `stream` decides.
     pub async fn connect<S>(stream: S, name: &str, credentials: &Credentials) -> Result<Self, ConnectError>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -125,10 +125,10 @@ impl Client {
         self.channel.0.is_closed()
     }
 
-    /// What the member says of itself.
+    /// Status of the member.
     ///
     /// # Errors
-    /// When it does not.
+    /// When there is no answer in time.
     pub async fn status(&self) -> Result<StatusResponse, Error> {
         self.ask("/etcdserverpb.Maintenance/Status", StatusRequest {}, LOCAL).await
     }
@@ -136,24 +136,24 @@ impl Client {
     /// The members that this one knows; with `linearizable` those that a majority agrees on.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// When there is no answer in time, or no majority.
     pub async fn member_list(&self, linearizable: bool) -> Result<MemberListResponse, Error> {
         let deadline = if linearizable { AGREED } else { LOCAL };
         self.ask("/etcdserverpb.Cluster/MemberList", MemberListRequest { linearizable }, deadline).await
     }
 
-    /// Alarms of all members. Takes a majority.
+    /// Alarms of all members. Needs a majority.
     ///
     /// # Errors
-    /// When there is none, or no answer.
+    /// When there is no answer in time, or no majority.
     pub async fn alarms(&self) -> Result<AlarmResponse, Error> {
         self.alarm(AlarmAction::Get, AlarmMember::default()).await
     }
 
-    /// Tells, raises or takes back alarms. Takes a majority.
+    /// Lists, raises or clears alarms. Needs a majority.
     ///
     /// # Errors
-    /// When there is none, or no answer.
+    /// When there is no answer in time, or no majority.
     pub async fn alarm(&self, action: AlarmAction, of: AlarmMember) -> Result<AlarmResponse, Error> {
         let request = AlarmRequest { action: action.into(), member_id: of.member_id, alarm: of.alarm };
         self.ask("/etcdserverpb.Maintenance/Alarm", request, LOCAL).await
@@ -167,7 +167,7 @@ impl Client {
         self.ask("/etcdserverpb.Cluster/MemberAdd", MemberAddRequest { peer_urls, is_learner }, AGREED).await
     }
 
-    /// Takes a member out.
+    /// Removes a member.
     ///
     /// # Errors
     /// [`tonic::Code::NotFound`] when it is no member; otherwise when a majority does not agree.
@@ -183,7 +183,7 @@ impl Client {
         self.ask("/etcdserverpb.Cluster/MemberPromote", MemberPromoteRequest { id }, AGREED).await
     }
 
-    /// Hands the lead to `target_id`. Only the leader does.
+    /// Transfers leadership to `target_id`. Only the leader does.
     ///
     /// # Errors
     /// [`tonic::Code::FailedPrecondition`] when this member does not lead, or the target cannot.
@@ -219,7 +219,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// hyper's sender as tonic wants it.
+/// Adapts hyper's sender to tonic.
 #[derive(Clone)]
 struct Channel(SendRequest<Body>);
 

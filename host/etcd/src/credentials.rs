@@ -1,4 +1,4 @@
-//! Who we are to etcd, and whom we take for etcd.
+//! Client certificate, and the authority of members.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use rustls::crypto::aws_lc_rs;
 use rustls_pki_types::pem::{Error as PemError, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why credentials cannot be used.
+/// Why credentials are unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// A part is no PEM of what it should be. Says which part, and nothing of its content.
+    /// A part is not valid PEM. The message has nothing of its content.
     #[error("the {part} cannot be read")]
     Pem {
-        /// Which part.
+        /// `certificate` or `key`.
         part: &'static str,
-        /// Why.
+        /// Error of the PEM parser.
         #[source]
         source: PemError,
     },
-    /// The parts do not fit together.
+    /// Certificate and key do not belong together.
     #[error("unable to use certificate and key for TLS")]
     Tls(#[source] rustls::Error),
-    /// The members' authority is none.
+    /// The authority has no usable certificate.
     #[error("the authority cannot be used to verify members")]
     Authority(#[source] rustls::server::VerifierBuilderError),
 }
 
-/// A client certificate with its key, and the authority of the members' certificates. Cheap to clone.
+/// Client certificate with its key, and the authority of the members' certificates. Cheap to clone.
 #[derive(Clone)]
 pub struct Credentials(pub(crate) Arc<rustls::ClientConfig>);
 
 impl Credentials {
-    /// Of PEM texts: the authority that signs members' certificates, our certificate (with its chain), and its key.
+    /// From PEM texts: authority of the members, client certificate (with its chain), and its key.
     ///
     /// # Errors
     /// When they cannot be read or do not fit together.
@@ -59,7 +59,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// The certificates of an authority.
+/// Root store of an authority's certificates.
 pub(crate) fn roots(pem: &str) -> Result<RootCertStore, CredentialsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(pem)? {

@@ -3,150 +3,150 @@
 
 use prost::{Enumeration, Message};
 
-/// Comes with every answer.
+/// Header of every response.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct ResponseHeader {
-    /// Of the cluster that answered.
+    /// Id of the cluster.
     #[prost(uint64, tag = "1")]
     pub cluster_id: u64,
-    /// Of the member that answered.
+    /// Id of the member that answered.
     #[prost(uint64, tag = "2")]
     pub member_id: u64,
     /// Revision of the key-value store.
     #[prost(int64, tag = "3")]
     pub revision: i64,
-    /// Raft's term.
+    /// Raft term.
     #[prost(uint64, tag = "4")]
     pub raft_term: u64,
 }
 
-/// A member as the cluster knows it.
+/// Member of the cluster.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Member {
-    /// Its id.
+    /// Id of the member.
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    /// Its name; empty until it has started for the first time.
+    /// Name of the member; empty until its first start.
     #[prost(string, tag = "2")]
     pub name: String,
-    /// Where other members reach it.
+    /// URLs for other members.
     #[prost(string, repeated, tag = "3")]
     pub peer_urls: Vec<String>,
-    /// Where clients reach it; none until it has started for the first time.
+    /// URLs for clients; empty until its first start.
     #[prost(string, repeated, tag = "4")]
     pub client_urls: Vec<String>,
-    /// Whether it has no vote yet.
+    /// Whether it is a learner, without a vote.
     #[prost(bool, tag = "5")]
     pub is_learner: bool,
 }
 
-/// Asks for the members.
+/// Request of `Cluster/MemberList`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct MemberListRequest {
-    /// Whether the answer has to be agreed on by a majority; otherwise it is what the asked member knows. etcd before 3.5
-    /// always says what the member knows.
+    /// Whether a majority has to agree on the answer; otherwise it is what the member knows. etcd before 3.5 always
+    /// does the latter.
     #[prost(bool, tag = "1")]
     pub linearizable: bool,
 }
 
-/// The members.
+/// Response of `Cluster/MemberList`.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct MemberListResponse {
-    /// Who answered.
+    /// Header of the response.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
-    /// All of them.
+    /// All members.
     #[prost(message, repeated, tag = "2")]
     pub members: Vec<Member>,
 }
 
-/// Adds a member.
+/// Request of `Cluster/MemberAdd`.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct MemberAddRequest {
-    /// Where other members will reach it.
+    /// URLs for other members.
     #[prost(string, repeated, tag = "1")]
     pub peer_urls: Vec<String>,
-    /// Without a vote at first.
+    /// Whether to add it as a learner, without a vote.
     #[prost(bool, tag = "2")]
     pub is_learner: bool,
 }
 
-/// The members after one was added.
+/// Response of `Cluster/MemberAdd`.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct MemberAddResponse {
-    /// Who answered.
+    /// Header of the response.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
-    /// The new one.
+    /// The added member.
     #[prost(message, optional, tag = "2")]
     pub member: Option<Member>,
-    /// All of them.
+    /// All members.
     #[prost(message, repeated, tag = "3")]
     pub members: Vec<Member>,
 }
 
-/// Takes a member out.
+/// Request of `Cluster/MemberRemove`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct MemberRemoveRequest {
-    /// Which.
+    /// Id of the member to remove.
     #[prost(uint64, tag = "1")]
     pub id: u64,
 }
 
-/// The members after one was taken out.
+/// Response of `Cluster/MemberRemove`.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct MemberRemoveResponse {
-    /// Who answered.
+    /// Header of the response.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
-    /// Those that are left.
+    /// The remaining members.
     #[prost(message, repeated, tag = "2")]
     pub members: Vec<Member>,
 }
 
-/// Gives a learner its vote.
+/// Request of `Cluster/MemberPromote`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct MemberPromoteRequest {
-    /// Which.
+    /// Id of the learner to promote.
     #[prost(uint64, tag = "1")]
     pub id: u64,
 }
 
-/// The members after one was promoted.
+/// Response of `Cluster/MemberPromote`.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct MemberPromoteResponse {
-    /// Who answered.
+    /// Header of the response.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
-    /// All of them.
+    /// All members.
     #[prost(message, repeated, tag = "2")]
     pub members: Vec<Member>,
 }
 
-/// What to do with alarms.
+/// Action of an [`AlarmRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 pub enum AlarmAction {
-    /// Tell them.
+    /// Lists alarms.
     Get = 0,
-    /// Raise one.
+    /// Raises an alarm.
     Activate = 1,
-    /// Take one back.
+    /// Clears an alarm.
     Deactivate = 2,
 }
 
-/// What a member is alarmed about.
+/// Type of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 pub enum AlarmType {
-    /// Nothing; asks for all.
+    /// No alarm; in a request, all types.
     None = 0,
-    /// Its quota of space is used up.
+    /// The space quota is used up.
     Nospace = 1,
-    /// Its data are not what the others have.
+    /// The data differ from those of other members.
     Corrupt = 2,
 }
 
 impl AlarmType {
-    /// As etcd spells it.
+    /// Name in etcd's API, such as `NOSPACE`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -157,90 +157,90 @@ impl AlarmType {
     }
 }
 
-/// Asks for alarms, or changes one.
+/// Request of `Maintenance/Alarm`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct AlarmRequest {
-    /// What to do.
+    /// An [`AlarmAction`].
     #[prost(enumeration = "AlarmAction", tag = "1")]
     pub action: i32,
-    /// Of which member; 0 is all.
+    /// Id of the member; 0 for all.
     #[prost(uint64, tag = "2")]
     pub member_id: u64,
-    /// Of which type.
+    /// An [`AlarmType`].
     #[prost(enumeration = "AlarmType", tag = "3")]
     pub alarm: i32,
 }
 
-/// One alarm of a member.
+/// Alarm of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct AlarmMember {
-    /// Whose.
+    /// Id of the member.
     #[prost(uint64, tag = "1")]
     pub member_id: u64,
-    /// What about.
+    /// An [`AlarmType`].
     #[prost(enumeration = "AlarmType", tag = "2")]
     pub alarm: i32,
 }
 
-/// Alarms of all members.
+/// Response of `Maintenance/Alarm`.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct AlarmResponse {
-    /// Who answered.
+    /// Header of the response.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
-    /// Those that are raised.
+    /// The raised alarms.
     #[prost(message, repeated, tag = "2")]
     pub alarms: Vec<AlarmMember>,
 }
 
-/// Asks a member about itself.
+/// Request of `Maintenance/Status`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct StatusRequest {}
 
-/// What a member says of itself.
+/// Response of `Maintenance/Status`.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct StatusResponse {
-    /// Who answered.
+    /// Header of the response.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
-    /// Of the program.
+    /// Version of etcd.
     #[prost(string, tag = "2")]
     pub version: String,
-    /// Bytes of the database.
+    /// Size of the database in bytes.
     #[prost(int64, tag = "3")]
     pub db_size: i64,
-    /// Whom it takes for the leader; 0 when it knows none.
+    /// Id of the leader; 0 without one.
     #[prost(uint64, tag = "4")]
     pub leader: u64,
-    /// Raft's index.
+    /// Raft index.
     #[prost(uint64, tag = "5")]
     pub raft_index: u64,
-    /// Raft's term.
+    /// Raft term.
     #[prost(uint64, tag = "6")]
     pub raft_term: u64,
-    /// What is applied of it.
+    /// Applied Raft index.
     #[prost(uint64, tag = "7")]
     pub raft_applied_index: u64,
-    /// Alarms, and that there is no leader.
+    /// Alarms, and a missing leader.
     #[prost(string, repeated, tag = "8")]
     pub errors: Vec<String>,
-    /// Whether it has no vote yet.
+    /// Whether it is a learner, without a vote.
     #[prost(bool, tag = "10")]
     pub is_learner: bool,
 }
 
-/// Hands the lead over; only the leader does.
+/// Request of `Maintenance/MoveLeader`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct MoveLeaderRequest {
-    /// To whom.
+    /// Id of the new leader.
     #[prost(uint64, tag = "1")]
     pub target_id: u64,
 }
 
-/// The lead is handed over.
+/// Response of `Maintenance/MoveLeader`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct MoveLeaderResponse {
-    /// Who answered.
+    /// Header of the response.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
 }

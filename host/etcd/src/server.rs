@@ -1,4 +1,4 @@
-//! The other side: a member as its clients see it, for simulations.
+//! Server side of a member, for simulations.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -29,12 +29,12 @@ use crate::message::{
 
 pub use tonic::Status;
 
-/// A client that does not finish its handshake in this time is dropped.
+/// Timeout of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a member that stops waits for answers under way.
+/// How long a stopping member waits for requests in progress.
 const FAREWELL: Duration = Duration::from_millis(200);
 
-/// What a member answers.
+/// Answers of a simulated member.
 #[async_trait]
 pub trait Answers: Send + Sync + 'static {
     /// `Maintenance/Status`
@@ -53,7 +53,7 @@ pub trait Answers: Send + Sync + 'static {
     async fn member_promote(&self, request: MemberPromoteRequest) -> Result<MemberPromoteResponse, Status>;
 }
 
-/// TLS as a member serves it: `certificate` is shown, and clients have to show one of `authority`. PEM texts.
+/// TLS configuration of a member: it presents `certificate`, and clients must present one of `authority`. PEM texts.
 ///
 /// # Errors
 /// When they cannot be read or do not fit together.
@@ -72,7 +72,7 @@ pub fn tls(authority: &str, certificate: &str, key: &str) -> Result<Arc<rustls::
     Ok(Arc::new(config))
 }
 
-/// Answers the requests of one connection until it ends; from `stop` on only those that are under way.
+/// Serves one connection until it ends; after `stop` only requests in progress.
 ///
 /// # Errors
 /// When the peer is refused, does not speak HTTP/2, or breaks off.
@@ -107,7 +107,7 @@ where
     served.map_err(io::Error::other)
 }
 
-/// One unary call: the message decoded, handed to a method of [`Answers`], and what that says encoded.
+/// A unary call: decodes the message, calls a method of [`Answers`], encodes the result.
 macro_rules! unary {
     ($member:ident, $request:ident, $method:ident) => {{
         let call = tower::service_fn(move |request: tonic::Request<_>| {

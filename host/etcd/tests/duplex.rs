@@ -1,4 +1,4 @@
-//! Client and server over a pipe: any byte stream will do.
+//! Client and server over a pipe, since any byte stream will do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use capwasm_etcd::server::{self, Answers, Status};
 use capwasm_etcd::{Client, Code, ConnectError, Credentials, CredentialsError, Error};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 
-/// An authority, and a certificate and key of it for both sides.
+/// An authority, with a certificate and key for both sides.
 struct Keys {
     authority: String,
     certificate: String,
@@ -29,7 +29,7 @@ fn keys() -> Keys {
     Keys { authority, certificate, key: key.serialize_pem() }
 }
 
-/// Answers with what it was asked, refuses some things, and is silent when it is asked for its members.
+/// Repeats requests, refuses some, and does not answer `MemberList`.
 struct Echo;
 
 fn header(member_id: u64) -> Option<ResponseHeader> {

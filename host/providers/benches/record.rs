@@ -18,7 +18,6 @@ use serde_json::json;
 
 const ROUNDS: usize = 5_000;
 
-/// Answers each read with 3 kB.
 struct Objects(String);
 
 #[async_trait]

@@ -1,5 +1,5 @@
-//! Who admits objects of which kind: the generation that serves it. As long as a provider is installed that is asked about a
-//! kind, nothing of the kind is stored without it.
+//! Defaulting and validation by the generation that serves a kind. While a provider with admission is installed, no
+//! object of its kinds is stored without it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,48 +14,48 @@ use tokio::sync::watch;
 use crate::metrics::CallMetrics;
 use crate::reads::chain;
 
-/// Functions of the contract, for metrics.
+/// Names of the contract's functions, for metrics.
 const DEFAULT: &str = "admission.default";
 const VALIDATE: &str = "admission.validate";
 
 /// Why an object must not be stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
-    /// What the object says cannot be.
+    /// The object is invalid: 422.
     #[error("{message}")]
     Invalid {
-        /// CamelCase.
+        /// CamelCase; reason of the cause in the `Status`.
         reason: String,
-        /// The provider's words.
+        /// The provider's message.
         message: String,
     },
-    /// It may not be, whatever it says.
+    /// The request is forbidden, whatever the object contains: 403.
     #[error("{0}")]
     Forbidden(String),
-    /// The provider that has to be asked is not loaded.
+    /// The provider that admits the kind is not loaded.
     #[error("{0}")]
     NotLoaded(String),
-    /// The provider failed, or broke the contract.
+    /// The provider trapped, passed a limit or broke the contract.
     #[error("{0}")]
     Failed(String),
 }
 
-/// A kind that a provider is asked about.
+/// A kind with admission by a provider.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AdmittedKind {
-    /// API group.
+    /// API group, such as `infrastructure.cluster.x-k8s.io`.
     pub group: String,
-    /// Kind.
+    /// Kind, such as `DockerMachine`.
     pub kind: String,
-    /// The version in which the provider is asked.
+    /// Version in which objects are passed to the provider.
     pub version: String,
-    /// As in paths.
+    /// Resource name, such as `dockermachines`.
     pub plural: String,
     /// Name of the provider.
     pub provider: String,
 }
 
-/// Who admits what. One per process.
+/// Kinds with admission. One per process.
 #[derive(Debug)]
 pub struct Admissions {
     /// By group and kind.
@@ -67,7 +67,7 @@ pub struct Admissions {
 #[derive(Clone)]
 struct Admitted {
     kind: AdmittedKind,
-    /// None while the provider is installed and not loaded.
+    /// `None` while the provider is installed but not loaded.
     component: Option<Arc<Provider>>,
 }
 
@@ -78,12 +78,11 @@ impl std::fmt::Debug for Admitted {
 }
 
 impl Admissions {
-    /// Nobody is asked about anything yet.
     pub(crate) fn new(calls: CallMetrics) -> Self {
         Admissions { kinds: RwLock::default(), changes: watch::channel(()).0, calls }
     }
 
-    /// Nothing of these kinds of an installed WasmProvider, as its status names them, is stored until it is loaded.
+    /// Refuses objects of the kinds in `status.kinds` of an installed WasmProvider until [`Admissions::serve`].
     pub fn expect(&self, wasm_provider: &Value) {
         let mut kinds = self.kinds.write();
         for kind in json::items(wasm_provider, "/status/kinds") {
@@ -102,7 +101,7 @@ impl Admissions {
         self.changes.send_replace(());
     }
 
-    /// `component` admits its kinds from now on.
+    /// Routes admission of its kinds to `component`.
     pub fn serve(&self, component: &Arc<Provider>) {
         let descriptor = component.descriptor();
         let mut kinds = self.kinds.write();
@@ -115,8 +114,8 @@ impl Admissions {
         self.changes.send_replace(());
     }
 
-    /// As [`Admissions::serve`], for a component whose kinds nobody admits yet: between the installation of a CRD and the
-    /// provider's start its objects can be written already.
+    /// As [`Admissions::serve`], unless another component of the provider serves: objects can be written between the
+    /// installation of a CRD and the provider's start.
     pub fn offer(&self, component: &Arc<Provider>) {
         let descriptor = component.descriptor();
         let known = |admitted: &Admitted| admitted.kind.provider == descriptor.name && admitted.component.is_some();
@@ -125,30 +124,30 @@ impl Admissions {
         }
     }
 
-    /// The provider is gone: its objects are stored as they are.
+    /// Removes an uninstalled provider: its objects are stored without admission.
     pub fn leave(&self, provider: &str) {
         self.kinds.write().retain(|_, admitted| admitted.kind.provider != provider);
         self.changes.send_replace(());
     }
 
-    /// What is admitted now, in order.
+    /// The kinds with admission, sorted.
     pub fn kinds(&self) -> Vec<AdmittedKind> {
         let mut kinds: Vec<AdmittedKind> = self.kinds.read().values().map(|admitted| admitted.kind.clone()).collect();
         kinds.sort();
         kinds
     }
 
-    /// Tells when [`Admissions::kinds`] may answer something else.
+    /// Notifies of changes of [`Admissions::kinds`].
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
 
-    /// The kind's, if anybody has to be asked.
+    /// `None` for a kind without admission.
     pub fn admitted(&self, group: &str, kind: &str) -> Option<AdmittedKind> {
         Some(self.find(group, kind)?.kind)
     }
 
-    /// `object`, in the version of [`Admissions::admitted`], with defaults; as it is when nobody has to be asked.
+    /// `object`, in the version of [`Admissions::admitted`], with defaults; unchanged for a kind without admission.
     ///
     /// # Errors
     /// When it must not be stored.
@@ -167,7 +166,7 @@ impl Admissions {
         Ok(changed)
     }
 
-    /// Warnings for the client, if `object`, in the version of [`Admissions::admitted`], may be stored.
+    /// Warnings for the client. `object` is in the version of [`Admissions::admitted`].
     ///
     /// # Errors
     /// When it must not be stored.
@@ -177,7 +176,6 @@ impl Admissions {
         self.answer(&provider, VALIDATE, call)
     }
 
-    /// Counts a call, and takes its answer.
     fn answer<T>(
         &self,
         provider: &str,
@@ -195,7 +193,7 @@ impl Admissions {
         self.kinds.read().get(&(group.to_owned(), kind.to_owned())).cloned()
     }
 
-    /// Who has to be asked about an object, with its provider's name.
+    /// Name and component of the provider that admits an object.
     fn component(&self, object: &Value) -> Result<Option<(String, Arc<Provider>)>, NotAdmitted> {
         let group =
             json::text(object, "/apiVersion").and_then(|version| version.split_once('/')).map_or("", |(g, _)| g);
@@ -210,7 +208,7 @@ impl Admissions {
     }
 }
 
-/// Identity, ownership and status are not the provider's to default.
+/// A provider may default neither status nor metadata other than labels and annotations.
 fn keep(object: &Value, changed: &mut Value) {
     let mut metadata = object.get("metadata").cloned().unwrap_or_default();
     if let Some(kept) = metadata.as_object_mut() {

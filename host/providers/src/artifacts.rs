@@ -1,23 +1,23 @@
-//! Components that come from a registry: what the loader asks of it. The protocol is elsewhere; this is the boundary.
+//! Components from an OCI registry: the interface that the loader needs, implemented in `host/registry`.
 
 use std::fmt;
 
 use async_trait::async_trait;
 
-/// An artifact, and with what it may be asked for.
+/// An artifact to pull, with credentials and trust.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ArtifactRequest {
     /// `registry/repository:tag` or `registry/repository@sha256:…`.
     pub reference: String,
     /// `.dockerconfigjson` of the pull Secret.
     pub docker_config: Option<Vec<u8>>,
-    /// Authorities (PEM) that are trusted besides the system's.
+    /// PEM of certificate authorities trusted besides the system's.
     pub ca: Option<String>,
-    /// HTTP without TLS also where the registry is not on loopback.
+    /// Allows HTTP without TLS to registries that are not on loopback.
     pub plain_http: bool,
-    /// Public keys (PEM), one of which has to have signed it. Without any, no signature is asked for.
+    /// Public keys (PEM), one of which must have signed the artifact. Without keys signatures are not verified.
     pub public_keys: Vec<String>,
-    /// Largest component, bytes.
+    /// Largest component in bytes.
     pub max_bytes: u64,
 }
 
@@ -28,34 +28,34 @@ impl fmt::Debug for ArtifactRequest {
     }
 }
 
-/// A component as it was pulled.
+/// A pulled component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// The component.
+    /// The WebAssembly component.
     pub bytes: Vec<u8>,
     /// `sha256:<hex>` of the bytes.
     pub digest: String,
 }
 
-/// Why there is no component.
+/// Why a component could not be pulled.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// No registry, repository or manifest of that name, or the credentials are not good for it.
+    /// No such registry, repository or manifest, or insufficient credentials.
     #[error("{0}")]
     Refused(String),
-    /// The registry cannot be reached, or answers with an error of its own; it may go well the next time.
+    /// The registry is unreachable, or answers with a server error; retried later.
     #[error("{0}")]
     Unavailable(String),
-    /// It is not what it is said to be: a digest, a size, a media type.
+    /// A digest, size or media type does not match.
     #[error("{0}")]
     Broken(String),
-    /// It carries no signature of the public keys.
+    /// No signature by one of the public keys.
     #[error("{0}")]
     Unsigned(String),
 }
 
 impl FetchError {
-    /// CamelCase, for conditions and events.
+    /// CamelCase reason for conditions and events.
     pub fn reason(&self) -> &'static str {
         match self {
             FetchError::Refused(_) => "ArtifactRefused",
@@ -66,16 +66,16 @@ impl FetchError {
     }
 }
 
-/// Pulls components, and says whether they are signed. Nothing of a component is parsed here or before.
+/// Pulls components and verifies signatures, without parsing a component.
 #[async_trait]
 pub trait Artifacts: Send + Sync {
-    /// The digest (`sha256:<hex>`) of the manifest that the reference names now; asks the registry unless the reference names
-    /// the digest itself.
+    /// Digest (`sha256:<hex>`) of the manifest behind the reference; asks the registry unless the reference has a
+    /// digest.
     async fn resolve(&self, request: &ArtifactRequest) -> Result<String, FetchError>;
 
-    /// The component of a manifest, once its signature has been verified. What a digest names is checked against it.
+    /// The component of a manifest, with verified signature and digest.
     async fn fetch(&self, request: &ArtifactRequest, manifest: &str) -> Result<Fetched, FetchError>;
 
-    /// Whether one of the keys signed these bytes, as `cosign sign-blob` does (base64 of an ECDSA signature).
+    /// Verifies a signature as `cosign sign-blob` makes it (base64 of ECDSA) against any of the keys.
     fn verify_blob(&self, bytes: &[u8], signature: &[u8], public_keys: &[String]) -> Result<(), FetchError>;
 }

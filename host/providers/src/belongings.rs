@@ -1,5 +1,4 @@
-//! Whom an object belongs to, and what it has to wait for there. All reads go through the pass's view, so each of them wakes the
-//! object.
+//! Owner and Cluster of an object. All reads go through the pass's view, so changes wake the object.
 
 use std::sync::Arc;
 
@@ -12,14 +11,12 @@ use serde_json::Value;
 
 use crate::field::provisioned;
 
-/// Who may own the objects of a role.
+/// Kinds that may own the objects of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A Cluster.
     Cluster,
-    /// A Machine, which may belong to a MachinePool.
+    /// A Machine, perhaps of a MachinePool.
     Machine,
-    /// A MachinePool.
     MachinePool,
 }
 
@@ -74,29 +71,30 @@ const OF_POOL: Fields = &[
 /// What has to happen elsewhere first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Reason of the condition.
+    /// CamelCase reason of the condition.
     pub reason: &'static str,
     /// Message of the condition.
     pub message: &'static str,
 }
 
-/// Whom an object belongs to, as far as it could be read.
+/// Owners and Cluster of an object, as far as they exist.
 #[derive(Clone, Debug, Default)]
 pub struct Belongings {
-    /// The Machine that owns it.
+    /// The Machine that owns the object.
     pub machine: Option<Arc<Value>>,
-    /// The MachinePool that owns it, or that Machine.
+    /// The MachinePool that owns the object or its Machine.
     pub pool: Option<Arc<Value>>,
-    /// The Cluster that it belongs to.
+    /// The Cluster of the object.
     pub cluster: Option<Arc<Value>>,
-    /// Name of that Cluster, also when it is not there (any more).
+    /// The Cluster's namespace and name, even if the Cluster does not exist.
     pub cluster_id: Option<ClusterId>,
-    /// An owner reference of a kind that the role asks for is there.
+    /// Whether there is an owner reference to a kind that the role asks for.
     pub owned: bool,
 }
 
 impl Belongings {
-    /// Reads owner and Cluster. The first of the kinds that owns it counts; without any, the label names the Cluster.
+    /// Reads owner and Cluster. The first of `owners` that owns the object counts; without one, the label
+    /// `cluster.x-k8s.io/cluster-name` names the Cluster.
     pub async fn read(view: &View, owners: &[Owner], object: &Value) -> Result<Self, CacheError> {
         let namespace = meta::namespace(object);
         let mut found = Self::default();
@@ -126,24 +124,24 @@ impl Belongings {
         Ok(found)
     }
 
-    /// Name of the Secret with bootstrap data: the Machine's, or the pool's, which its Machines share.
+    /// Name of the bootstrap data Secret: the Machine's, or the MachinePool's, which its Machines share.
     pub fn data_secret(&self) -> Option<&str> {
         let of_machine = self.machine.as_deref().and_then(|at| json::text(at, "/spec/bootstrap/dataSecretName"));
         let of_pool = || json::text(self.pool.as_deref()?, "/spec/template/spec/bootstrap/dataSecretName");
         of_machine.or_else(of_pool)
     }
 
-    /// A MachinePool owns it, without a Machine between them.
+    /// Whether a MachinePool owns it directly.
     pub fn is_of_pool(&self) -> bool {
         self.machine.is_none() && self.pool.is_some()
     }
 
-    /// The Cluster can be read.
+    /// Waits for the Cluster to exist.
     pub fn has_cluster(&self) -> Result<(), Waiting> {
         there(self.cluster.is_some(), "WaitingForCluster", "the Cluster that it belongs to is not there")
     }
 
-    /// The Cluster's infrastructure is provisioned.
+    /// Waits for `status.initialization.infrastructureProvisioned` of the Cluster.
     pub fn has_infrastructure(&self) -> Result<(), Waiting> {
         let flag = |cluster| json::flag(cluster, "/status/initialization/infrastructureProvisioned") == Some(true);
         there(
@@ -153,19 +151,18 @@ impl Belongings {
         )
     }
 
-    /// Bootstrap data is there; what is provisioned, in the words of either contract, needs none any more.
+    /// Waits for bootstrap data, unless the object is provisioned by either contract.
     pub fn has_bootstrap_data(&self, object: &Value, message: &'static str) -> Result<(), Waiting> {
         let needless = || Contract::NEWEST_FIRST.into_iter().any(|contract| provisioned(contract).is_true(object));
         there(self.data_secret().is_some() || needless(), "WaitingForBootstrapData", message)
     }
 }
 
-/// Waits unless it is there.
+/// `Waiting` unless `is`.
 pub fn there(is: bool, reason: &'static str, message: &'static str) -> Result<(), Waiting> {
     if is { Ok(()) } else { Err(Waiting { reason, message }) }
 }
 
-/// The owner reference of a core kind.
 fn owning(object: &Value, owner: Owner) -> Option<&Value> {
     json::items(object, "/metadata/ownerReferences")
         .iter()

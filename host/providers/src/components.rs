@@ -1,6 +1,6 @@
-//! Components that serve or served, by digest, so that neither a rollback nor a start of the host needs their source.
+//! Components that serve or served, by digest, so that rollbacks and restarts do not need their source.
 //!
-//! Only components are kept here, never native code, and whatever is read has the digest in its name, or it is not used.
+//! Only components are stored, never native code; what is read must match the digest in its name.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 
 use crate::loader::files::{LARGEST, digest_of};
 
-/// Why a component is not kept or not there.
+/// Why a component cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ComponentError {
-    /// The folder cannot be used.
+    /// The folder cannot be created or opened.
     #[error("unable to use the folder of components {}", .0.display())]
     Folder(PathBuf, #[source] std::io::Error),
-    /// It cannot be read.
+    /// The file is missing or unreadable.
     #[error("component {0} is not kept any more")]
     Read(String, #[source] std::io::Error),
-    /// It is not what it was.
+    /// The content does not match the digest.
     #[error("the kept component {0} is damaged")]
     Damaged(String),
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("unable to keep component {0}")]
     Write(String, #[source] std::io::Error),
 }
 
-/// A folder of components.
+/// Folder of components.
 #[derive(Clone)]
 pub struct Components(Arc<Dir>);
 
@@ -45,7 +45,7 @@ impl Components {
         Ok(Self(Arc::new(Dir::open_ambient_dir(folder, ambient_authority()).map_err(failed)?)))
     }
 
-    /// The bytes behind a digest (`sha256:<hex>`).
+    /// The component with a digest (`sha256:<hex>`).
     pub(crate) async fn get(&self, digest: &str) -> Result<Vec<u8>, ComponentError> {
         let (dir, digest) = (self.0.clone(), digest.to_owned());
         let failed = digest.clone();
@@ -53,7 +53,7 @@ impl Components {
         read.map_err(|error| ComponentError::Read(failed, std::io::Error::other(error)))?
     }
 
-    /// Keeps bytes under their digest.
+    /// Stores a component under its digest.
     pub(crate) async fn put(&self, digest: &str, bytes: Vec<u8>) -> Result<(), ComponentError> {
         let (dir, digest) = (self.0.clone(), digest.to_owned());
         let failed = digest.clone();
@@ -61,12 +61,11 @@ impl Components {
         written.map_err(|error| ComponentError::Write(failed, std::io::Error::other(error)))?
     }
 
-    /// Whether there is a file for a digest.
     pub(crate) fn has(&self, digest: &str) -> bool {
         self.0.exists(file_name(digest))
     }
 
-    /// Forgets a component; one that is not there is fine.
+    /// Removes a component, if it is there.
     pub(crate) fn remove(&self, digest: &str) {
         if let Err(error) = self.0.remove_file(file_name(digest))
             && error.kind() != std::io::ErrorKind::NotFound
@@ -76,7 +75,7 @@ impl Components {
     }
 }
 
-/// Digests come from statuses, which others may write: nothing but hex becomes a part of a name.
+/// File name of a digest. Digests come from statuses, which others may write, so only hex is accepted.
 fn file_name(digest: &str) -> String {
     let hex: String = digest.trim_start_matches("sha256:").chars().filter(char::is_ascii_hexdigit).collect();
     format!("sha256-{hex}.wasm")

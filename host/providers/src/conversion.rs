@@ -1,7 +1,7 @@
-//! Who converts the objects of which kind: the generation that serves it, and between two generations the older one.
+//! Conversion by the generation that serves a kind; between two generations by the older one.
 //!
-//! An API server asks while a request waits and has no way to wait asynchronously, so conversions run on a thread of their own:
-//! whoever asks blocks until it has answered. Nothing there waits for the API server, so this cannot go in a circle.
+//! API servers ask synchronously while a request waits, so conversions run on a thread of their own and the caller
+//! blocks. Nothing on that thread waits for the API server, so this cannot deadlock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::admission::Admissions;
 use crate::metrics::CallMetrics;
 use crate::reads::chain;
 
-/// The function of the contract, for metrics.
+/// Name of the contract's function, for metrics.
 const CONVERT: &str = "conversion.convert";
 
-/// Longer than any conversion takes under its limits, waiting for a place included.
+/// Longer than any conversion takes within its limits, including the time in the queue.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Why objects were not converted.
@@ -34,7 +34,7 @@ pub enum NotConverted {
     /// The provider that converts the kind is not loaded.
     #[error("{0}")]
     NotLoaded(String),
-    /// It cannot, or broke the contract.
+    /// The provider cannot convert it, or broke the contract.
     #[error("{0}")]
     Failed(String),
 }
@@ -43,18 +43,17 @@ pub enum NotConverted {
 #[derive(Debug)]
 pub struct Conversions {
     kinds: RwLock<HashMap<(String, String), Converter>>,
-    /// `apiVersion` in which an object of a kind is referred to by those who speak v1beta1.
+    /// `apiVersion` that v1beta1 references to a kind carry.
     references: RwLock<HashMap<(String, String), String>>,
     jobs: UnboundedSender<Job>,
     client_config: RwLock<Option<Arc<Value>>>,
-    /// The other question that an API server has for the same components.
+    /// Served by the same components.
     admissions: Admissions,
     calls: CallMetrics,
 }
 
 #[derive(Clone)]
 struct Converter {
-    /// Name of the provider.
     provider: String,
     component: Arc<Provider>,
 }
@@ -69,13 +68,13 @@ struct Job {
     converter: Converter,
     objects: Vec<String>,
     to: String,
-    /// Of who asks: the call is a part of it.
+    /// The caller's span, of which the call is a part.
     span: tracing::Span,
     answer: mpsc::SyncSender<Result<Vec<String>, String>>,
 }
 
 impl Conversions {
-    /// Nobody converts anything yet.
+    /// Starts the conversion thread, without converters.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -96,15 +95,15 @@ impl Conversions {
         }))
     }
 
-    /// `component` converts its kinds from now on. Kinds that an older generation had and this one has not keep the older one:
-    /// their objects may still be stored.
+    /// Routes conversion and admission of its kinds to `component`. Kinds that only an older generation had keep that
+    /// one: their objects may still be stored.
     pub fn serve(&self, component: &Arc<Provider>) {
         self.put(component, true);
         self.admissions.serve(component);
     }
 
-    /// As [`Conversions::serve`], for kinds that nobody converts: between a CRD's installation and the provider's start its
-    /// objects can be read already.
+    /// As [`Conversions::serve`], for kinds without a converter: objects can be read between the installation of a CRD
+    /// and the provider's start.
     pub fn offer(&self, component: &Arc<Provider>) {
         self.put(component, false);
         self.admissions.offer(component);
@@ -127,39 +126,39 @@ impl Conversions {
         }
     }
 
-    /// The provider is gone.
+    /// Removes the converters and admissions of an uninstalled provider.
     pub fn leave(&self, provider: &str) {
         self.kinds.write().retain(|_, converter| converter.provider != provider);
         self.admissions.leave(provider);
     }
 
-    /// The API server reaches these converters by this `clientConfig` of a CRD's webhook, rather than in-process.
+    /// Makes CRDs name this `clientConfig` of the conversion webhook instead of the in-process converter.
     pub fn reached_by(&self, client_config: Value) {
         *self.client_config.write() = Some(Arc::new(client_config));
     }
 
-    /// See [`Conversions::reached_by`].
+    /// The `clientConfig` set by [`Conversions::reached_by`].
     pub fn client_config(&self) -> Option<Arc<Value>> {
         self.client_config.read().clone()
     }
 
-    /// What conversions and admissions cost: to be registered, and to count all other calls in.
+    /// Metrics of conversions and admissions; to be registered, and shared with all other calls.
     pub fn calls(&self) -> &CallMetrics {
         &self.calls
     }
 
-    /// Who admits the objects of which kind: what is added here is added there.
+    /// Admission by the same components.
     pub fn admissions(&self) -> &Admissions {
         &self.admissions
     }
 
-    /// The `apiVersion` that a v1beta1 reference to a provider's kind names; none when no provider of the kind was loaded.
+    /// `apiVersion` of a v1beta1 reference to a provider's kind; `None` when no provider of the kind was loaded.
     pub fn reference(&self, group: &str, kind: &str) -> Option<String> {
         self.references.read().get(&(group.to_owned(), kind.to_owned())).cloned()
     }
 
-    /// Objects of one kind, in order, each in version `to` (`group/version`). `provider` is whose the CRD is, for the message.
-    /// Blocks the thread while the provider is asked.
+    /// Converts objects of one kind, in order, to version `to` (`group/version`). `provider` owns the CRD, for the
+    /// message. Blocks the thread.
     ///
     /// # Errors
     /// When the provider is not loaded or does not convert them.
@@ -202,14 +201,14 @@ impl Conversions {
     }
 }
 
-/// The version of a kind that follows contract v1beta1: the one that its label names, or else the one that is spoken.
+/// The version with the label of contract v1beta1, else the version of the component.
 fn older(kind: &KindDescriptor) -> String {
     let labelled =
         meta::label(&kind.crd, "cluster.x-k8s.io/v1beta1").and_then(|versions| versions.split('_').next_back());
     format!("{}/{}", kind.group, labelled.unwrap_or(&kind.version))
 }
 
-/// An object as the provider answered it, if it is the same one in the version that was asked for.
+/// Checks the provider's answer: the same object, in the requested version.
 fn checked(text: &str, before: &Value, to: &str) -> Result<Value, String> {
     let object: Value = serde_json::from_str(text).map_err(|error| format!("its answer is not JSON: {error}"))?;
     if json::text(&object, "/apiVersion") != Some(to) || meta::kind(&object) != meta::kind(before) {
@@ -223,7 +222,7 @@ fn checked(text: &str, before: &Value, to: &str) -> Result<Value, String> {
     Ok(object)
 }
 
-/// Lets the runtime give this thread's other tasks to another one, where it can.
+/// Blocks; on a multi-threaded runtime other tasks move to another thread.
 fn blocking<T>(wait: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),

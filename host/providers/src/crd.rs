@@ -1,5 +1,5 @@
-//! The CRDs that a provider brings: labelled by the host, installed only where nobody else's are, with the versions that the
-//! API server can serve.
+//! CRDs of providers: labelled by the host, never installed over anybody else's, with the versions that the API server
+//! can serve.
 
 mod narrowing;
 
@@ -11,23 +11,23 @@ use sha2::{Digest, Sha256};
 
 pub use self::narrowing::narrowings;
 
-/// Whose CRD it is.
+/// Label of a CRD: name of the provider that it belongs to.
 pub const PROVIDER: &str = "capwasm.dev/provider";
-/// What was installed, to see whether it differs without comparing schemas.
+/// Annotation of a CRD: digest of what was installed, so that schemas need not be compared.
 const DIGEST: &str = "capwasm.dev/crd-digest";
 
-/// Which of a CRD's versions can be served.
+/// Which versions of a CRD can be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serving<'a> {
-    /// All: the API server converts with this process's converters.
+    /// All: the API server calls this process's converters directly.
     All,
-    /// All: the API server converts with the webhook that this `clientConfig` leads to.
+    /// All: the API server calls the webhook with this `clientConfig`.
     Webhook(&'a Value),
-    /// Only the stored one: nobody could convert.
+    /// Only the storage version: there is no converter.
     Stored,
 }
 
-/// A CRD as it is installed. One that says itself how it is converted, or serves one version only, stays as it is.
+/// The CRD to install. One with a conversion of its own, or with a single version, is not changed.
 pub fn served(crd: &Value, serving: Serving<'_>) -> Value {
     let mut crd = crd.clone();
     let several = served_versions(&crd).count() > 1;
@@ -54,7 +54,7 @@ fn convert_by(crd: &mut Value, client_config: &Value) {
     json::set(crd, &["spec", "conversion"], json!({"strategy": "Webhook", "webhook": webhook}));
 }
 
-/// The `spec` to patch an installed CRD with: versions that it has or serves already, it keeps.
+/// The `spec` to patch an installed CRD with: versions that it has or serves stay.
 pub fn widened(wanted: &Value, live: &Value) -> Value {
     let mut widened = wanted.clone();
     let Some(versions) = versions_mut(&mut widened) else { return json!(wanted.get("spec")) };
@@ -83,30 +83,30 @@ fn served_versions(crd: &Value) -> impl Iterator<Item = &str> {
         .filter_map(|version| json::text(version, "/name"))
 }
 
-/// What is to be done about one CRD.
+/// The next step for one CRD.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// It is not there.
+    /// The CRD does not exist.
     Create(Value),
-    /// It is this provider's and differs: a merge patch.
+    /// A merge patch: the CRD differs.
     Patch(Value),
-    /// It is there, but not yet served.
+    /// The CRD exists and is not established yet.
     Wait,
-    /// It is as it should be.
     Installed,
-    /// It is not this provider's.
+    /// Somebody else's CRD; the message.
     Foreign(String),
-    /// It is this provider's, and would be taken something away from: what.
+    /// The CRD would lose a version, field or value; the message.
     Narrows(String),
 }
 
-/// Every CRD of a provider as it is installed, with the host's labels on it.
+/// CRDs of a provider with the host's labels, as they are to be installed.
 pub fn of_provider(descriptor: &Descriptor, serving: Serving<'_>) -> Vec<Value> {
     let labelled = |crd| labelled(&served(crd, serving), &descriptor.name);
     descriptor.kinds.iter().map(|kind| labelled(&kind.crd)).collect()
 }
 
-/// Decides about one CRD. What a component that `served` before needs is there: a CRD that was widened since then is left as it is.
+/// Decides about one CRD. If the component `served` before, its CRD is sufficient, and one that was widened since then
+/// stays.
 pub fn decide(wanted: &Value, live: Option<&Value>, served: bool) -> Step {
     let Some(live) = live else { return Step::Create(wanted.clone()) };
     let owner = meta::label(live, PROVIDER);
@@ -136,8 +136,8 @@ pub fn decide(wanted: &Value, live: Option<&Value>, served: bool) -> Step {
     if established { Step::Installed } else { Step::Wait }
 }
 
-/// The CRD with owner, contract labels and digest. Contract labels that the provider wrote are kept, as far as their versions
-/// are served; without any, every served version counts for the newest contract.
+/// The CRD with labels and digest. Contract labels of the provider are kept as far as their versions are served;
+/// without any, all served versions implement the newest contract.
 fn labelled(crd: &Value, provider: &str) -> Value {
     let mut crd = crd.clone();
     let digest = Sha256::digest(crd.get("spec").map(Value::to_string).unwrap_or_default());

@@ -1,5 +1,5 @@
-//! The object of a call on its way from what was observed to what should be. Fields are written where the kind's layout has
-//! them; what latched stays.
+//! The object of a call between observed and desired. Fields are written where the kind's layout has them; latched
+//! fields stay.
 
 use capwasm_api::conditions::{self, Condition, Status};
 use capwasm_object::{json, merge_patch, meta};
@@ -11,24 +11,23 @@ use crate::field::{ENDPOINT_HOST, Field};
 use crate::layout::{ConditionShape, Layout, Summary};
 use crate::own_paths::Dropped;
 
-/// What was observed, and the copy that is written to.
+/// The observed object, and the desired copy.
 #[derive(Clone, Debug)]
 pub struct Draft<'a> {
-    /// The object as it was when the guest saw it.
+    /// The observed object.
     pub object: &'a Value,
-    /// Where its kind's fields stand.
     pub layout: &'a Layout,
     now: Timestamp,
     desired: Value,
 }
 
 impl<'a> Draft<'a> {
-    /// A draft that changes nothing yet. `now` is when its conditions change.
+    /// An unchanged draft. `now` becomes the transition time of its conditions.
     pub fn new(object: &'a Value, layout: &'a Layout, now: Timestamp) -> Self {
         Self { object, layout, now, desired: object.clone() }
     }
 
-    /// Says so if the object was resumed. One that was never paused says nothing, which saves a write.
+    /// Sets `Paused` to False where it is True; other objects are not written for it.
     pub fn resumed(mut self) -> Self {
         if conditions::is_true(self.object, "Paused") {
             self.condition("Paused", Some(false), "NotPaused", "", None);
@@ -36,7 +35,7 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Merges what the guest says of its status (JSON merge patch, RFC 7396), but for what is not its to say.
+    /// Merges the guest's status patch (JSON merge patch, RFC 7396), except reserved fields.
     pub fn merge_status(&mut self, fields: &Value) {
         let status = json::map(&mut self.desired, &["status"]);
         let reserved = self.layout.reserved;
@@ -44,7 +43,7 @@ impl<'a> Draft<'a> {
         merge_patch::apply_fields(status, reported);
     }
 
-    /// Merges what of the guest's fields lies at own paths; the rest goes to the report.
+    /// Merges the guest's fields at own paths; others go to `dropped`.
     pub fn merge_own(&mut self, fields: &Value, dropped: &mut Dropped) {
         for (path, value) in self.layout.own.declared(fields) {
             let Some((last, parents)) = path.split_last() else { continue };
@@ -61,17 +60,15 @@ impl<'a> Draft<'a> {
         self.layout.own.undeclared(fields, dropped);
     }
 
-    /// Writes a field; a null removes it.
     pub fn set(&mut self, field: Field, value: impl Into<Value>) {
         field.set(&mut self.desired, value);
     }
 
-    /// Writes a field of the status by its key.
     pub fn set_status(&mut self, key: &str, value: impl Into<Value>) {
         json::map(&mut self.desired, &["status"]).insert(key.to_owned(), value.into());
     }
 
-    /// Announces the API server's endpoint, unless one is known or the kind has no room for it.
+    /// Sets the API server's endpoint, unless it is known or the schema lacks the field.
     pub fn endpoint(&mut self, endpoint: Option<&Endpoint>) {
         let wanted = self.layout.endpoint && ENDPOINT_HOST.text(&self.desired).is_none();
         if let Some(Endpoint { host, port }) = endpoint.filter(|_| wanted) {
@@ -79,7 +76,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Says whether the object is provisioned; once it is, it stays so.
+    /// Sets the flags of a provisioned object, and the summary of any.
     pub fn provisioned(&mut self, provisioned: bool) {
         if provisioned {
             for field in &self.layout.provisioned {
@@ -93,7 +90,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Says that the spec as it was observed has been dealt with, where the kind has room for that.
+    /// Sets `status.observedGeneration`, where the schema has it.
     pub fn observed_generation(&mut self) {
         if let Some(generation) = json::number(self.object, "/metadata/generation")
             && self.layout.observed_generation
@@ -102,7 +99,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Sets the condition that sums up the call.
+    /// Sets the condition that summarises the call.
     pub fn summary(&mut self, status: Option<bool>, reason: &str, message: &str, fault: Option<Fault>) {
         let summary = self.layout.summary;
         if summary == Summary::Available && fault.is_none_or(|fault| fault == Fault::Waiting) {
@@ -111,7 +108,7 @@ impl<'a> Draft<'a> {
         self.condition(summary.name(), status, reason, message, fault);
     }
 
-    /// Sets a condition; a status of none is Unknown. What is wrong decides the severity in v1beta1.
+    /// Sets a condition; a status of `None` is Unknown. The fault decides the severity in v1beta1.
     pub fn condition(&mut self, name: &str, status: Option<bool>, reason: &str, message: &str, fault: Option<Fault>) {
         let Some(shape) = self.layout.conditions else { return };
         let reason = if reason.is_empty() { "Unspecified" } else { reason };
@@ -137,8 +134,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The object as it should be: with what latched, should the guest have cleared or changed it, and with all that its
-    /// schema requires.
+    /// The desired object, with latched fields restored and required flags added.
     pub fn finish(mut self) -> Value {
         self.keep_latched();
         self.count_own_change();
@@ -161,8 +157,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What the plan itself writes to the spec is observed as well: the status, written after it, says so at once instead of in a
-    /// write of its own. Should somebody else write in between, the next pass has the number right.
+    /// Anticipates the generation that the plan's own write to the spec brings, which saves a second status write. If
+    /// somebody else writes in between, the next pass corrects it.
     fn count_own_change(&mut self) {
         let observed = json::number(&self.desired, "/status/observedGeneration");
         if let Some(generation) = json::number(self.object, "/metadata/generation")
@@ -174,7 +170,6 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// v1beta1's severity of a fault.
 fn severity(fault: Option<Fault>) -> &'static str {
     match fault {
         None | Some(Fault::Waiting) => "Info",
@@ -183,7 +178,7 @@ fn severity(fault: Option<Fault>) -> &'static str {
     }
 }
 
-/// Whether there is a map at these keys already; none where one would take the place of something else.
+/// Whether there is a map at these keys; `None` where another value is in the way.
 fn room(object: &Value, keys: &[String]) -> Option<bool> {
     let mut at = Some(object);
     for key in keys {

@@ -1,5 +1,5 @@
-//! A guest's way to the etcd of the workload cluster, and to what its pods serve TLS with. Nothing here is remembered: it
-//! changes without anybody telling, so that asking wakes nobody.
+//! A guest's access to etcd and serving certificates of the workload cluster. These reads are not watched, so they
+//! trigger no reconcile.
 
 use async_trait::async_trait;
 use capwasm_remote::{

@@ -1,4 +1,4 @@
-//! Where a field of the contract stands in an object.
+//! Paths of the contract's fields in an object.
 
 use std::fmt;
 
@@ -6,53 +6,51 @@ use capwasm_api::contract::{BootstrapConfig, Contract, ControlPlane, Infrastruct
 use capwasm_object::json;
 use serde_json::Value;
 
-/// Name or address of the API server.
 pub const ENDPOINT_HOST: Field = Field("spec.controlPlaneEndpoint.host");
-/// Its port; Go writes 0 where it is not known yet.
+/// Go writes 0 for an unknown port.
 pub const ENDPOINT_PORT: Field = Field("spec.controlPlaneEndpoint.port");
-/// The machine's identity at the provider, equal to `spec.providerID` of its Node.
+/// Identity of the machine at its provider, equal to `spec.providerID` of its Node.
 pub const PROVIDER_ID: Field = Field("spec.providerID");
-/// Name of the Secret with the bootstrap data, in the object's namespace.
+/// Name of the bootstrap data Secret in the object's namespace.
 pub const DATA_SECRET_NAME: Field = Field("status.dataSecretName");
-/// v1beta1's word for what is provisioned, and a word that other kinds may have besides.
+/// Provisioned, in contract v1beta1; some other kinds have it as well.
 pub const READY: Field = Field("status.ready");
 
-/// Where infrastructure says that it is there.
+/// Infrastructure is provisioned.
 pub fn provisioned(contract: Contract) -> Field {
     Field(InfrastructureMachine::flag(contract))
 }
 
-/// Where a bootstrap configuration says that its data is there.
+/// Bootstrap data is created.
 pub fn data_secret_created(contract: Contract) -> Field {
     Field(BootstrapConfig::flag(contract))
 }
 
-/// Where a control plane says that its first API server has answered.
+/// The control plane's first API server has answered.
 pub fn initialized(contract: Contract) -> Field {
     Field(ControlPlane::flag(contract))
 }
 
-/// The path of a field, with dots, as people and schemas have it: `status.initialization.provisioned`.
+/// Dotted path, such as `status.initialization.provisioned`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field(pub &'static str);
 
 impl Field {
-    /// What stands there; a null is something.
+    /// The value; null counts as present.
     pub fn get(self, object: &Value) -> Option<&Value> {
         self.0.split('.').try_fold(object, |at, key| at.get(key))
     }
 
-    /// The text that stands there, unless it is empty.
+    /// The text, unless it is empty.
     pub fn text(self, object: &Value) -> Option<&str> {
         self.get(object)?.as_str().filter(|text| !text.is_empty())
     }
 
-    /// Whether `true` stands there.
     pub fn is_true(self, object: &Value) -> bool {
         self.get(object).and_then(Value::as_bool) == Some(true)
     }
 
-    /// Writes it, with its parents where they are missing; a null removes it.
+    /// Sets the value and creates missing parents; null removes it.
     pub fn set(self, object: &mut Value, value: impl Into<Value>) {
         let keys: Vec<&str> = self.0.split('.').collect();
         json::set(object, &keys, value);

@@ -1,4 +1,4 @@
-//! What the fuzz targets in `fuzz/` need of the inside. No API: it changes as they do.
+//! Internals for the fuzz targets in `fuzz/`. Not a stable API.
 
 pub use crate::belongings::{Belongings, Waiting};
 pub use crate::crd::narrowings;

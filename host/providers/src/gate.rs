@@ -1,6 +1,6 @@
-//! What may happen to an object now: owner, pause, readiness, finalizer. Pure; the table below is the contract's.
+//! Gates before a call: owner, pause, readiness, finalizer. Pure; the tests have the contract's table.
 //!
-//! A gate never looks at anything that the provider owns: a closed gate means that the guest is not called at all.
+//! A gate never reads what the provider owns: a closed gate means that the guest is not called.
 
 use capwasm_object::{json, meta};
 use serde_json::Value;
@@ -8,26 +8,26 @@ use serde_json::Value;
 use crate::belongings::{Belongings, Waiting};
 use crate::role::Rules;
 
-/// What may happen.
+/// What a pass may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing, and nothing is written: it has no owner yet, or somebody else manages it.
+    /// Write nothing: the object has no owner yet, or is externally managed.
     Ignore,
-    /// Nothing but saying so.
+    /// Report the pause.
     Paused,
-    /// Somebody else has to act first.
+    /// Report what it waits for.
     Waiting(Waiting),
-    /// This finalizer has to be there before the first effect.
+    /// Add this finalizer before the first side effect.
     Finalize(String),
-    /// The provider provisions.
+    /// Call the provider to reconcile.
     Provision,
-    /// The provider removes what it made.
+    /// Call the provider to delete.
     Deprovision,
-    /// It is being deleted and nothing of ours holds it.
+    /// Do nothing: the object is being deleted without our finalizer.
     Leave,
 }
 
-/// Decides. The first of the finalizers is the provider's own, the others are taken over from earlier owners.
+/// The first of `finalizers` is the provider's own; the others are taken over from earlier controllers.
 pub fn decide(rules: &dyn Rules, finalizers: &[String], object: &Value, belongings: &Belongings) -> Decision {
     let cluster_paused = |cluster: &Value| json::flag(cluster, "/spec/paused") == Some(true);
     let paused =
@@ -59,7 +59,7 @@ pub fn decide(rules: &dyn Rules, finalizers: &[String], object: &Value, belongin
     }
 }
 
-/// Stops everything for one object.
+/// Annotation that pauses one object.
 const PAUSED: &str = "cluster.x-k8s.io/paused";
 
 #[cfg(test)]

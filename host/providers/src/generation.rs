@@ -1,5 +1,5 @@
-//! One generation of a provider: the component with everything that its WasmProvider says about it. Immutable; a swap
-//! replaces the whole, and the last call in flight drops it.
+//! A component with everything that its WasmProvider specifies. Immutable: an update replaces the whole generation, and
+//! the last call in flight drops it.
 
 mod health;
 
@@ -13,28 +13,25 @@ use capwasm_runtime::{CallError, Grants, HttpClient, Provider, Reply};
 pub use self::health::{Figures, Health};
 use crate::metrics::CallMetrics;
 
-/// A loaded component, what it may do, and its configuration.
 pub struct Generation {
-    /// The component.
     pub provider: Arc<Provider>,
-    /// What it may do.
+    /// Capabilities of its calls.
     pub grants: Arc<Grants>,
-    /// Its connections.
+    /// HTTP connections of its calls, shared.
     pub http: Arc<HttpClient>,
-    /// What its calls cost.
     pub metrics: CallMetrics,
-    /// Who gets recordings of its calls.
+    /// Receives recordings of its calls.
     pub recorder: Option<Arc<dyn Recorder>>,
     /// `spec.configuration` as JSON text.
     pub configuration: String,
-    /// How its calls end.
+    /// Results of its calls.
     pub health: Arc<Health>,
-    /// Told of calls that are news.
+    /// Woken by calls that its WasmProvider waits for.
     pub interests: Arc<Interests>,
 }
 
 impl Generation {
-    /// Counts a call of a function for an object.
+    /// Counts a call, and wakes the WasmProvider if it is news.
     pub fn ended(&self, key: &Key, function: &'static str, call: &Result<Reply, CallError>) {
         let name = &self.provider.descriptor().name;
         self.metrics.count(name, function, call.as_ref());
@@ -45,7 +42,7 @@ impl Generation {
     }
 }
 
-/// What a WasmProvider notes to be woken by calls of its component that are news to it.
+/// Token that wakes a WasmProvider on news about its calls.
 pub fn calls_token(provider: &str) -> Token {
     Token::new(&format!("provider-calls:{provider}"))
 }

@@ -1,5 +1,5 @@
-//! Where the fields of a kind stand, by its role, the contract in force and its schema. Worked out once per generation: a call
-//! asks no schema, and no role.
+//! Paths of a kind's fields, by role, contract and schema. Computed once per generation, so that calls look at neither
+//! schema nor role.
 
 mod schema;
 
@@ -12,54 +12,54 @@ pub use self::schema::Schema;
 use crate::field::{Field, READY, provisioned};
 use crate::own_paths::OwnPaths;
 
-/// Where the fields of one kind stand.
+/// Fields of one kind.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The contract version in force.
+    /// Contract version of the kind's CRD.
     pub contract: Contract,
-    /// The shape of `status.conditions`; none where the kind has no conditions that the host may write.
+    /// Format of `status.conditions`; `None` where the host writes none.
     pub conditions: Option<ConditionShape>,
-    /// The condition that sums up what the host knows of a call.
+    /// Condition that summarises a call.
     pub summary: Summary,
-    /// Where it says that the object is provisioned: first as the contract has it, then with the words that the schema has
-    /// besides, so that cores of either contract read it.
+    /// Fields that say that the object is provisioned: first the contract's, then others of the schema, so that cores
+    /// of either contract can read it.
     pub provisioned: Vec<Field>,
-    /// What is set once and never taken back, whatever a later call answers.
+    /// Fields that are set once and never change back, whatever a later call answers.
     pub latches: Vec<Field>,
-    /// Top-level fields of the status that are never the guest's.
+    /// Top-level fields of the status that a guest must not write.
     pub reserved: &'static [&'static str],
-    /// There is room for `spec.controlPlaneEndpoint`.
+    /// Whether the schema has `spec.controlPlaneEndpoint`.
     pub endpoint: bool,
-    /// There is room for `status.failureDomain`.
+    /// Whether the schema has `status.failureDomain`.
     pub failure_domain: bool,
-    /// There is room for `status.observedGeneration`.
+    /// Whether the schema has `status.observedGeneration`.
     pub observed_generation: bool,
-    /// Flags that the schema requires of a status, by their keys in it.
+    /// Boolean fields of the status that the schema requires.
     pub required: Vec<String>,
-    /// What the provider may write outside of status.
+    /// Paths outside of status that the provider may write.
     pub own: OwnPaths,
 }
 
-/// How a condition is written.
+/// Format of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionShape {
-    /// With a severity where it is false, and neither reason nor message where it is true.
+    /// Cluster API v1beta1: a severity when False, neither reason nor message when True.
     V1Beta1,
-    /// metav1: always with a reason and a message.
+    /// metav1.Condition: always with a reason and a message.
     Metav1,
 }
 
-/// The condition that sums up what the host knows of a call.
+/// The condition that summarises a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Summary {
-    /// `Ready`, which the host alone writes.
+    /// `Ready`, written by the host alone.
     Ready,
-    /// `Available`, which the provider reports by itself: the host says only what the provider cannot, that a call failed.
+    /// `Available`, written by the provider; the host only reports failed calls.
     Available,
 }
 
 impl Summary {
-    /// Its type.
+    /// Type of the condition.
     pub fn name(self) -> &'static str {
         match self {
             Summary::Ready => "Ready",
@@ -69,7 +69,7 @@ impl Summary {
 }
 
 impl Layout {
-    /// What all roles have in common; a role's module changes what is different there.
+    /// The layout that all roles share; a role's module changes it.
     pub fn common(kind: &KindDescriptor, schema: &Schema<'_>, contract: Contract) -> Self {
         let old = contract == Contract::V1Beta1;
         // By contract, or, of a kind that is in no contract, by its schema.
@@ -91,19 +91,19 @@ impl Layout {
         }
     }
 
-    /// The latches of what is provisioned: some kinds of the older contract have the newer one's word as well.
+    /// Latches of provisioned: some kinds of contract v1beta1 have v1beta2's field as well.
     pub fn provisioned_latches(&self) -> impl Iterator<Item = Field> {
         let newer = provisioned(Contract::V1Beta2);
         (self.contract == Contract::V1Beta1).then_some(READY).into_iter().chain([newer])
     }
 
-    /// Whether an object says that it is provisioned, as its contract has it.
+    /// Whether the contract's field says that the object is provisioned.
     pub fn is_provisioned(&self, object: &Value) -> bool {
         self.provisioned.first().is_some_and(|field| field.is_true(object))
     }
 
-    /// Whether the status brings nothing that anybody but people acts on. What the provider says `may_wait` until then is news
-    /// once somebody relies on it.
+    /// Whether the status changes only for human readers. Fields in `may_wait` count as such until the object is
+    /// provisioned.
     pub fn is_informational(&self, before: &Value, after: &Value, may_wait: &[String]) -> bool {
         let names = if self.is_provisioned(before) { &[] } else { may_wait };
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,46 +1,44 @@
-//! Which component should serve: decided from what the source has, what serves, and what was said about the next one.
+//! Which component should serve: decided from the source, the history and the update policy.
 
 use crate::wasm_provider::UpdatePolicy;
 
-/// What is known. Components are named by digest.
+/// Input of the decision. Components are named by digest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Situation<'a> {
-    /// What the source has, or `spec.update.pin` names; none when it cannot be told.
+    /// The component of the source, or `spec.update.pin`; `None` when the source cannot be read.
     pub wanted: Option<&'a str>,
-    /// Whether that is `spec.update.pin`.
+    /// Whether `wanted` is `spec.update.pin`.
     pub pinned: bool,
-    /// What serves; after a start of the host what served last.
+    /// The component that serves, or served before the host was restarted.
     pub active: Option<&'a str>,
-    /// What served before and is kept, the newest first.
+    /// The newest component that served before.
     pub previous: Option<&'a str>,
-    /// What was given up after it served, and is not tried again.
+    /// A component that was rolled back, and is not tried again.
     pub rejected: Option<&'a str>,
-    /// Whether the active one trapped too often.
+    /// Whether the active component failed its probation.
     pub traps: bool,
-    /// What has to happen before another one serves.
     pub policy: UpdatePolicy,
-    /// What may serve whatever the policy says.
+    /// `spec.update.approve`.
     pub approved: Option<&'a str>,
 }
 
-/// What is to be done.
+/// The next step, with the digest that it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// This one serves from now on, or still.
+    /// Serve this component.
     Serve(&'a str),
-    /// The active one is given up for this one.
+    /// Replace the active component by this earlier one.
     RollBack(&'a str),
-    /// This one is loaded and rehearsed; it serves if nothing differs.
+    /// Load and rehearse this component; it serves if nothing differs.
     Rehearse(&'a str),
-    /// This one is loaded, and somebody has to approve it.
+    /// Load this component and wait for approval.
     AskFor(&'a str),
-    /// The active one goes on, since this one was given up.
+    /// Keep the active component, since this one was rolled back.
     Leave(&'a str),
-    /// The active one goes on, as far as there is one: what comes next is not known.
+    /// Keep the active component, if any: the source cannot be read.
     Stay,
 }
 
-/// Decides.
 pub fn decide<'a>(now: &Situation<'a>) -> Step<'a> {
     if let (true, false, Some(previous)) = (now.traps, now.pinned, now.previous) {
         return Step::RollBack(previous);

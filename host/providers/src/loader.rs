@@ -46,61 +46,60 @@ use crate::rehearse::Judgement;
 use crate::wasm_provider::history::{History, ROLLED_BACK, Rehearsal};
 use crate::wasm_provider::{FINALIZER, Spec, UpdatePolicy};
 
-/// What a loader works with.
+/// Dependencies of a [`Loader`].
 pub struct LoaderDependencies {
-    /// Loads components.
+    /// Loads and compiles components.
     pub runtime: Arc<Runtime>,
-    /// Runs controllers.
+    /// Runs the controllers.
     pub manager: Manager,
-    /// Whose tokens wake WasmProviders: the manager's own.
+    /// Wakes WasmProviders: the manager's own.
     pub interests: Arc<Interests>,
     /// Connections to workload clusters.
     pub remote: Remote,
-    /// Sources of kind `file`.
+    /// The provider folder, for sources of kind `file`.
     pub files: ProviderFiles,
-    /// Sources of kind `oci`, and signatures.
+    /// Registry client and signature verification; without it sources of kind `oci` are refused.
     pub artifacts: Option<Arc<dyn Artifacts>>,
-    /// Whether artifacts have to be signed.
+    /// Whether unsigned components are refused.
     pub require_signatures: bool,
-    /// Components that serve or served; without it they are kept in memory only.
+    /// Store of components that serve or served; without it they are kept in memory only.
     pub components: Option<Components>,
-    /// Recorded calls, on which candidates are rehearsed; without it somebody has to approve them.
+    /// Recorded calls for rehearsals; without it `RehearseFirst` needs an approval.
     pub recordings: Option<Recordings>,
-    /// Who converts. CRDs serve several versions only where the API server asks it.
+    /// Conversion and admission. Without it CRDs serve their storage version only.
     pub conversions: Option<Arc<Conversions>>,
-    /// What calls cost.
+    /// Metrics of calls.
     pub calls: CallMetrics,
-    /// What became of components.
+    /// Metrics of updates.
     pub swaps: SwapMetrics,
-    /// Is told the names of the WasmProviders that serve in this process. The CRDs of one that serves are established.
+    /// Names of the WasmProviders that serve in this process; their CRDs are established.
     pub serving: watch::Sender<BTreeSet<String>>,
 }
 
-/// Loads providers and runs their controllers.
+/// Reconciler of WasmProviders.
 pub struct Loader {
     dependencies: LoaderDependencies,
     /// By name of the WasmProvider.
     providers: Mutex<HashMap<String, Loaded>>,
 }
 
-/// What is known of one WasmProvider.
+/// State of one WasmProvider in this process.
 #[derive(Default)]
 struct Loaded {
-    /// Components that were compiled, with the limits that they were compiled for.
+    /// Compiled components with their limits.
     components: Vec<(Limits, Arc<Provider>)>,
-    /// What was found wrong with a component for good.
+    /// A component that was refused for good, with its limits.
     refused: Option<(String, Limits, Refusal)>,
-    /// What was pulled last.
+    /// The last pull.
     pulled: Option<Pulled>,
-    /// The component that waits and is rehearsed meanwhile.
+    /// The candidate that is being rehearsed.
     waiting: Option<Waiting>,
-    /// What serves.
     serving: Option<Serving>,
-    /// Controllers by kind, at the version in which its objects are handed to the provider.
+    /// Controllers by kind, at the version of the component.
     controllers: HashMap<Kind, ControllerHandle>,
-    /// Places for the passes of these controllers together.
+    /// Concurrency limit that these controllers share.
     slots: Option<WorkerSlots>,
-    /// When figures of calls were written, and which.
+    /// The last figures of calls that were written, and when.
     figures: Option<(Instant, Figures)>,
 }
 
@@ -110,33 +109,32 @@ impl Loaded {
     }
 }
 
-/// The generation that serves, and what it was made of.
+/// The generation that serves, and the terms from which it was made.
 #[derive(Clone)]
 struct Serving {
     generation: Arc<Generation>,
     terms: Terms,
 }
 
-/// What a WasmProvider says about whatever component it has.
+/// The part of a WasmProvider's spec that applies to every component.
 #[derive(Clone, Debug, PartialEq)]
 struct Terms {
     grants: Grants,
     limits: Limits,
-    /// JSON text.
+    /// JSON text of `spec.configuration` with Secrets.
     configuration: String,
     record: bool,
-    /// Whether the next component is rehearsed on its calls.
+    /// Whether the next component is rehearsed on recordings of this one.
     rehearsed: bool,
 }
 
-/// Why a component does not serve.
 #[derive(Clone, Debug, PartialEq)]
 struct Refusal {
     reason: &'static str,
     message: String,
-    /// Wants without grants, for `status.missingGrants`.
+    /// Wanted capabilities without grants, for `status.missingGrants`.
     missing: Vec<String>,
-    /// Nothing but a change of what was read helps.
+    /// Whether only another component or spec helps, so that it is not tried again before.
     lasting: bool,
 }
 
@@ -150,39 +148,37 @@ impl Refusal {
     }
 }
 
-/// How far a component has come.
+/// Outcome of bringing a component into service.
 enum Progress {
-    /// It serves. What it wants and is not granted any more answers `denied`.
+    /// It serves. Capabilities that it wants and that are not granted (the list) are denied.
     Serving(Arc<Provider>, Vec<String>),
-    /// CRDs have to be written or served first.
+    /// CRDs must be written or established first.
     Installing(Vec<Operation>),
-    /// It cannot.
     Refused(Refusal),
 }
 
-/// What is thought of a component that does not serve before somebody says so.
+/// Outcome of rehearsing or waiting for approval.
 enum Considered {
-    /// It may serve at once.
+    /// It may serve.
     Take,
-    /// It waits.
+    /// It has to wait.
     Hold {
         reason: &'static str,
         message: String,
         rehearsed: Option<Rehearsal>,
-        /// When to look again, where nobody tells.
+        /// When to look again, if nothing wakes the WasmProvider.
         again: Option<Duration>,
     },
-    /// It cannot serve.
     Refused(Refusal),
 }
 
 impl Loader {
-    /// A loader of nothing yet.
+    /// A loader without providers.
     pub fn new(dependencies: LoaderDependencies) -> Self {
         Self { dependencies, providers: Mutex::default() }
     }
 
-    /// One look at everything: what should serve, and what was done about it.
+    /// One pass: decides which component should serve, and brings it into service.
     async fn advance(&self, pass: &Pass<'_>, report: &mut Report) -> Result<(), ReconcileError> {
         let name = pass.key.name.as_str();
         let spec: Spec = match serde_json::from_value(pass.object.get("spec").cloned().unwrap_or_default()) {
@@ -288,7 +284,8 @@ impl Loader {
         Ok(())
     }
 
-    /// After a start of the host nothing serves yet: if the next component cannot, the one that served last does.
+    /// When the next component is refused and nothing serves yet, which is so after a start of the host, serves the one
+    /// that served last.
     async fn fall_back(
         &self,
         pass: &Pass<'_>,
@@ -317,7 +314,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Everything about a component short of letting it serve.
+    /// Loads and checks a component, and rehearses it or asks for approval.
     async fn consider(
         &self,
         pass: &Pass<'_>,
@@ -379,12 +376,12 @@ impl Loader {
         self.providers.lock().get(name)?.serving.clone()
     }
 
-    /// A component that is loaded.
+    /// A loaded component.
     fn known(&self, name: &str, digest: &str) -> Option<Arc<Provider>> {
         Some(self.providers.lock().get(name)?.component(digest)?.1.clone())
     }
 
-    /// Forgets components that the status does not name any more.
+    /// Removes components that the status no longer names.
     fn tidy(&self, name: &str, before: &History, report: &Report, wanted: Option<&str>) {
         let after = report.history.digests();
         let needed = |digest: &str| after.contains(&digest) || wanted == Some(digest);
@@ -410,7 +407,8 @@ impl Loader {
         }
     }
 
-    /// Takes the CRDs away first if the object says so, while controllers still let go of their objects; then the controllers.
+    /// Deletes the CRDs if `spec.removeCRDs` says so, while controllers can still remove finalizers; then stops the
+    /// controllers.
     async fn remove(&self, pass: &Pass<'_>, held: bool) -> Result<Plan, ReconcileError> {
         let name = pass.key.name.as_str();
         if held && json::flag(&pass.object, "/spec/removeCRDs") == Some(true) {

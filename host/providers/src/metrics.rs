@@ -1,4 +1,4 @@
-//! What calls of providers cost, for `/metrics`.
+//! Metrics of provider calls and updates.
 
 use std::time::Duration;
 
@@ -9,7 +9,6 @@ use prometheus_client::{
     registry::Registry,
 };
 
-/// Labels of a call that answered.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CallLabels {
     provider: String,
@@ -17,24 +16,22 @@ struct CallLabels {
     function: &'static str,
 }
 
-/// Labels of a call.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ResultLabels {
     provider: String,
     function: &'static str,
-    /// `ok`, `problem` (an answer as well), or why there was none: `ProviderTrapped`, `ProviderCpuLimit` …
+    /// `ok`, `problem`, or the reason of a failure: `ProviderTrapped`, `ProviderCpuLimit` …
     result: &'static str,
 }
 
-/// Labels of what a call asks the host to write.
+/// Labels of the operations that calls ask for.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OperationLabels {
     provider: String,
-    /// `create`, `apply`, `patch`, `set_condition`, `delete`, or `refused` where the grant was missing.
+    /// `create`, `apply`, `patch`, `set_condition`, `delete`, or `refused` without a grant.
     operation: &'static str,
 }
 
-/// Labels of a step in a provider's life.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct SwapLabels {
     provider: String,
@@ -42,7 +39,7 @@ struct SwapLabels {
     result: &'static str,
 }
 
-/// How attempts to let another component serve ended.
+/// Counts attempts to serve another component by result.
 #[derive(Clone, Default)]
 pub struct SwapMetrics(Family<SwapLabels, Counter>);
 
@@ -61,7 +58,7 @@ impl SwapMetrics {
 
 type Histograms = Family<CallLabels, Histogram, fn() -> Histogram>;
 
-/// Calls by provider and function. Those that trap or pass a limit are counted, but are in no histogram.
+/// Calls by provider and function. Failed calls are counted, but not in the histograms.
 #[derive(Clone, Debug)]
 pub struct CallMetrics {
     seconds: Histograms,
@@ -79,7 +76,7 @@ fn buckets() -> Histogram {
     ])
 }
 
-/// From half a mebibyte to as much as limits grant.
+/// From half a mebibyte to the largest limit.
 fn memory_buckets() -> Histogram {
     Histogram::new((0..11).map(|power| f64::from(1u32 << power) * 524_288.0))
 }
@@ -96,7 +93,7 @@ fn name(operation: &Operation) -> &'static str {
 }
 
 impl Default for CallMetrics {
-    /// None yet, registered nowhere.
+    /// Unregistered.
     fn default() -> Self {
         let family = || Family::new_with_constructor(buckets as fn() -> Histogram);
         CallMetrics {
@@ -146,7 +143,7 @@ impl CallMetrics {
         self.ended(provider, function, ended);
     }
 
-    /// Whether the answer was one or a problem, and what it cost; or why there was none.
+    /// Whether the call answered without a problem, and its cost; or the reason of its failure.
     fn ended(&self, provider: &str, function: &'static str, ended: Result<(bool, &CallStats), &'static str>) {
         let result = match ended {
             Ok((true, _)) => "ok",

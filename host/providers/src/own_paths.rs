@@ -1,22 +1,22 @@
-//! The paths outside of status that a descriptor declares as the provider's own, and what of a guest's fields lies there.
+//! Paths outside of status that a descriptor declares as the provider's own, and the guest's fields at them.
 //!
-//! What does not is reported, in a few short texts, however much of it there is: keys of any length over any number of leaves
-//! are what a guest hands in, and a path is as long as all of its keys.
+//! Other fields are reported in a few short texts, whatever their number: a guest decides how many and how long they
+//! are.
 
 use capwasm_reconcile::Event;
 use serde_json::Value;
 
-/// So many paths are reported, by name.
+/// Dropped paths that are reported by name.
 const REPORTED: usize = 5;
-/// A reported path has so many bytes at most, before it is escaped.
+/// Longest reported path in bytes, before it is escaped.
 const PATH_BYTES: usize = 128;
 
-/// Paths that are declared as own, as keys. None lies below another.
+/// Own paths as lists of keys. None lies below another.
 #[derive(Clone, Debug, Default)]
 pub struct OwnPaths(Vec<Vec<String>>);
 
 impl OwnPaths {
-    /// Of the dotted paths of a descriptor: `spec.providerID`, `metadata.annotations.example.org/size`.
+    /// From dotted paths of a descriptor: `spec.providerID`, `metadata.annotations.example.org/size`.
     pub fn new(declared: &[String]) -> Self {
         let mut paths: Vec<Vec<String>> = declared.iter().map(|path| keys(path)).collect();
         paths.sort_unstable();
@@ -25,20 +25,20 @@ impl OwnPaths {
         Self(paths)
     }
 
-    /// What of the fields lies at own paths.
+    /// The fields at own paths.
     pub fn declared<'a>(&'a self, fields: &'a Value) -> impl Iterator<Item = (&'a [String], &'a Value)> {
         let at = move |path: &Vec<String>| path.iter().try_fold(fields, |at, key| at.get(key));
         self.0.iter().filter_map(move |path| Some((path.as_slice(), at(path)?)))
     }
 
-    /// Reports the leaves that lie elsewhere.
+    /// Reports the leaves elsewhere.
     pub fn undeclared(&self, fields: &Value, report: &mut Dropped) {
         let own: Vec<&[String]> = self.0.iter().map(Vec::as_slice).collect();
         walk(fields, &own, &mut Vec::new(), report);
     }
 }
 
-/// Walks the leaves below `path`, to which the remaining keys of `own` are relative, until the report is full.
+/// Visits the leaves below `path` until the report is full; `own` is relative to it.
 fn walk<'a>(value: &'a Value, own: &[&[String]], path: &mut Vec<&'a str>, report: &mut Dropped) {
     let Some(map) = value.as_object() else { return report.push(path.iter().copied()) };
     for (key, value) in map {
@@ -59,7 +59,7 @@ fn walk<'a>(value: &'a Value, own: &[&[String]], path: &mut Vec<&'a str>, report
     }
 }
 
-/// What was dropped: the first few paths, cut.
+/// Dropped paths: the first few, shortened.
 #[derive(Clone, Debug, Default)]
 pub struct Dropped {
     paths: Vec<String>,
@@ -67,7 +67,6 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// One more path.
     pub fn push<'a>(&mut self, keys: impl Iterator<Item = &'a str>) {
         if self.paths.len() == REPORTED {
             self.more = true;
@@ -86,7 +85,7 @@ impl Dropped {
         self.paths.push(path.escape_debug().to_string());
     }
 
-    /// The event that tells it; none when nothing was dropped.
+    /// The event that reports them; `None` when nothing was dropped.
     pub fn event(&self) -> Option<Event> {
         let paths = self.paths.join(", ");
         let more = if self.more { " and more" } else { "" };
@@ -96,7 +95,7 @@ impl Dropped {
     }
 }
 
-/// The keys of a declared path. The name of a label or an annotation has dots of its own.
+/// The keys of a declared path. Names of labels and annotations contain dots themselves.
 fn keys(declared: &str) -> Vec<String> {
     for map in ["labels", "annotations"] {
         if let Some(name) =

@@ -1,5 +1,5 @@
-//! A guest's reads, answered from the host's caches and remembered for the object that is being reconciled. Grants, of
-//! kinds and of namespaces, were checked by the runtime before any of this is asked.
+//! A guest's reads, answered from the host's caches and remembered for the object under reconciliation. The runtime has
+//! checked grants of kinds and namespaces before.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,9 @@ use capwasm_remote::Remote;
 use capwasm_runtime::{Lookup, ObjectRef, Refusal, Refused, Secrets, Selection};
 use serde_json::Value;
 
-/// Reads of the management cluster; without a namespace, in the object's own.
+/// Reads of the management cluster; the default namespace is the object's.
 pub struct Management {
-    /// The pass's reads.
     pub view: View,
-    /// The object's namespace.
     pub namespace: String,
 }
 
@@ -35,7 +33,7 @@ impl Lookup for Management {
     }
 }
 
-/// The namespace of a list. An object of the whole cluster has none of its own, and no namespace would be all of them.
+/// The namespace of a list. For a cluster-scoped object there is no default, since none would mean all of them.
 fn one_namespace<'a>(kind: &Kind, namespace: &'a str) -> Result<&'a str, Refused> {
     if kind.namespaced && namespace.is_empty() {
         let message = format!("the object is in no namespace; name one for a list of {kind}");
@@ -44,15 +42,12 @@ fn one_namespace<'a>(kind: &Kind, namespace: &'a str) -> Result<&'a str, Refused
     Ok(namespace)
 }
 
-/// The workload cluster.
+/// Reads of the workload cluster.
 pub struct Workload {
-    /// The pass's reads.
     pub view: View,
-    /// Connections to workload clusters.
     pub remote: Remote,
-    /// The object's cluster.
     pub cluster: Option<ClusterId>,
-    /// Kinds that wake the object.
+    /// Kinds whose changes wake the object.
     pub watched: Vec<KindPattern>,
 }
 
@@ -69,7 +64,7 @@ impl Workload {
         Ok(self.connection().await?.view(&self.view))
     }
 
-    /// The kind, watched from now on if the provider is woken by it.
+    /// The kind, watched from now on if it is among `watched`.
     async fn kind(&self, view: &View, api_version: &str, kind: &str) -> Result<Kind, Refused> {
         let kind = kind_of(view, api_version, kind).await?;
         let watched = &self.watched;
@@ -95,21 +90,17 @@ impl Lookup for Workload {
     }
 }
 
-/// The Secret with the bootstrap data of the machine or pool, or the one that a controller's object names.
+/// The bootstrap data Secret of the Machine or MachinePool, or the one that a controller's object names.
 pub struct DataSecret {
-    /// Its name.
     pub name: String,
-    /// The type that it has to have.
+    /// Required type.
     pub of_type: Option<&'static str>,
 }
 
-/// Secrets, always live; without a namespace, of the object's own.
+/// Secrets, always read live; the default namespace is the object's.
 pub struct NamespaceSecrets {
-    /// The pass's reads.
     pub view: View,
-    /// The object's namespace.
     pub namespace: String,
-    /// Where the bootstrap data is.
     pub bootstrap_data: Option<DataSecret>,
 }
 
@@ -133,17 +124,16 @@ impl NamespaceSecrets {
     }
 }
 
-/// What Cluster API keeps in Secrets named `<cluster>-<purpose>`, of the same type as bootstrap data.
+/// Suffixes of Cluster API's Secrets `<cluster>-<purpose>`, which have the same type as bootstrap data.
 const PURPOSES: [&str; 6] = ["-kubeconfig", "-ca", "-etcd", "-proxy", "-sa", "-apiserver-etcd-client"];
 
-/// Whether a Secret is a cluster's kubeconfig or key. One that names no cluster is, by its name alone.
+/// Whether a Secret is a cluster's kubeconfig or key. Without a cluster label its name decides.
 fn is_of_a_cluster(secret: &Value) -> bool {
     let cluster = meta::label(secret, CLUSTER_NAME);
     let of = |purpose| meta::name(secret).strip_suffix(purpose);
     PURPOSES.into_iter().filter_map(of).any(|name| cluster.is_none_or(|cluster| cluster == name))
 }
 
-/// The decoded `data` of a Secret.
 type Opened = Result<BTreeMap<String, Vec<u8>>, Refused>;
 
 #[async_trait]
@@ -160,7 +150,7 @@ impl Secrets for NamespaceSecrets {
     }
 }
 
-/// The decoded `data` of a Secret, or the key that is not base64.
+/// Decodes `data` of a Secret. The error is the key that is not base64.
 pub(crate) fn decode(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let Some(data) = secret.get("data").and_then(Value::as_object) else { return Ok(BTreeMap::new()) };
     data.iter()
@@ -171,7 +161,7 @@ pub(crate) fn decode(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, String
         .collect()
 }
 
-/// `group/version` exactly; `group/` at the version that the server prefers.
+/// Resolves `group/version` exactly; `group/` to the server's preferred version.
 async fn kind_of(view: &View, api_version: &str, kind: &str) -> Result<Kind, Refused> {
     let found = match api_version.strip_suffix('/') {
         Some(group) => view.kind(group, kind).await,

@@ -1,4 +1,4 @@
-//! One kind of a provider: observe, gate, call, write back.
+//! Reconciles one kind of a provider: observe, gate, call, write back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,6 @@ use crate::related::Related;
 use crate::role::ServedKind;
 use crate::write_back::{self, Ending, Subject};
 
-/// Reconciles one kind by calling a generation of its provider.
 pub struct ProviderReconciler {
     name: String,
     kind: ServedKind,
@@ -30,8 +29,7 @@ pub struct ProviderReconciler {
 }
 
 impl ProviderReconciler {
-    /// Of one kind of a generation; none of a template. `crd` is the kind's CRD as it is installed: its labels decide the contract
-    /// version, the newest where they do not.
+    /// `None` for a template. Labels of the installed `crd` decide the contract version; without them it is the newest.
     pub fn new(generation: Arc<Generation>, kind: KindDescriptor, crd: &Value, remote: Remote) -> Option<Self> {
         let name = kind.kind.to_lowercase();
         let contract = of_version(crd, &kind.version).unwrap_or(Contract::V1Beta2);
@@ -90,7 +88,7 @@ impl ProviderReconciler {
         })
     }
 
-    /// The Secret that `secrets.bootstrap-data` opens.
+    /// The Secret that `secrets.bootstrap-data` reads.
     fn bootstrap_data(&self, object: &Value, belongings: &Belongings) -> Option<DataSecret> {
         // What a Machine names, core found there; what any object may name has to be meant for it.
         let (named, of_type) = match &self.kind.descriptor.bootstrap_data {
@@ -141,7 +139,7 @@ impl Reconciler for ProviderReconciler {
     }
 }
 
-/// Seeds WASI's random numbers: differs from pass to pass, follows from what is recorded of a call.
+/// Seed of WASI's random numbers: differs between passes, and follows from what a recording has.
 fn seed(uid: &str, now_ms: u64) -> u64 {
     uid.bytes()
         .fold(now_ms ^ 0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -1,8 +1,8 @@
-//! What the host keeps of the calls that its providers got: the last of each in memory, for rehearsing a successor, and
-//! all of them in files where that is asked for.
+//! Recordings of provider calls: the last ones of each provider in memory, for rehearsals, and on request all of them
+//! in files.
 //!
-//! A call never waits for any of this. It leaves its recording with a ring and, when files are wanted, in a bounded queue
-//! whose thread writes them; what finds the queue full is dropped and counted.
+//! Calls do not wait for it: recordings go to a ring and, for files, into a bounded queue with a writing thread. A full
+//! queue drops and counts them.
 
 mod files;
 mod followed;
@@ -26,7 +26,7 @@ use self::followed::Follower;
 use self::ring::Ring;
 use self::writer::Writer;
 
-/// The recordings of one host. Clones are the same.
+/// Recordings of one host. Clones share them.
 #[derive(Clone)]
 pub struct Recordings(Arc<Shared>);
 
@@ -38,25 +38,25 @@ struct Shared {
     count: RecordingMetrics,
 }
 
-/// What is kept of one provider.
+/// State of one provider.
 #[derive(Default)]
 struct Kept {
     last: Ring,
     follower: Option<Follower>,
 }
 
-/// Where files go, and whose.
+/// Where and for whom files are written.
 #[derive(Clone, Debug)]
 pub struct FileOptions {
-    /// The folder; made with mode 0700 when the first recording is written.
+    /// Folder; created with mode 0700 for the first recording.
     pub folder: PathBuf,
-    /// Bytes of all recordings in it; the oldest go first.
+    /// Largest total size in bytes; the oldest files are removed first.
     pub limit: u64,
-    /// Whether every provider's calls are written, or only those of providers that ask for it (`spec.record`).
+    /// Whether all calls are written, or only those of providers with `spec.record`.
     pub all: bool,
 }
 
-/// What became of recordings, for `/metrics`.
+/// Metrics of recordings and rehearsed calls.
 #[derive(Clone, Default)]
 pub struct RecordingMetrics {
     files: Family<Labels, Counter>,
@@ -69,14 +69,13 @@ struct RehearsalLabels {
     result: Rehearsed,
 }
 
-/// What became of a call that a waiting candidate was to make as well.
+/// Result of a call that a candidate was to rehearse.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
 pub(crate) enum Rehearsed {
-    /// It came to the same.
+    /// Same outcome.
     Same,
-    /// It did not.
     Different,
-    /// There was no time for it.
+    /// Not rehearsed for lack of time.
     Dropped,
 }
 
@@ -86,14 +85,13 @@ struct Labels {
     result: Became,
 }
 
-/// What became of a recording.
+/// What became of a recording; a label of `capwasm_recordings_total`.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
 enum Became {
-    /// It is in a file.
     Written,
     /// The queue was full.
     Dropped,
-    /// Its tape was too long.
+    /// The tape was too long.
     TooLong,
     /// The file could not be written.
     Failed,
@@ -129,7 +127,7 @@ impl RecordingMetrics {
 }
 
 impl Recordings {
-    /// Keeps the last calls of the providers that are recorded, and writes files as `files` says; without it, none.
+    /// Keeps the last calls of recorded providers, and writes files if `files` says so.
     ///
     /// # Errors
     /// When the writing thread cannot be started.
@@ -140,21 +138,21 @@ impl Recordings {
         Ok(Recordings(Arc::new(Shared { kept: Mutex::default(), writer, folder, all, count })))
     }
 
-    /// The recorder of a provider's calls, if there is a use for them: `files` is whether it asks for files, `rehearsals` whether
-    /// its next component is rehearsed. Otherwise nothing is kept: a recording has what the provider saw of Secrets.
+    /// The recorder of a provider's calls; `None` unless it asks for `files` or for `rehearsals` of its next component,
+    /// since recordings contain what the provider saw of Secrets.
     pub fn recorder(&self, provider: &str, files: bool, rehearsals: bool) -> Option<Arc<dyn Recorder>> {
         let files = self.0.writer.is_some() && (self.0.all || files);
         let recorder = OfProvider { recordings: self.clone(), provider: provider.to_owned(), files };
         (files || rehearsals).then(|| Arc::new(recorder) as Arc<dyn Recorder>)
     }
 
-    /// The last calls of a provider, the oldest first.
+    /// The last calls of a provider, oldest first.
     pub fn recent(&self, provider: &str) -> Vec<Arc<Recording>> {
         self.0.kept.lock().get(provider).map(|kept| kept.last.all()).unwrap_or_default()
     }
 
-    /// The last calls of a provider, the oldest first, and all that end from now on: none is missed in between, none comes twice. Whoever
-    /// followed it before gets no more of them.
+    /// The last calls of a provider, oldest first, and all later ones, without gap or repetition. Replaces an earlier
+    /// follower.
     pub(crate) fn follow(&self, provider: &str) -> (Vec<Arc<Recording>>, Followed) {
         let mut kept = self.0.kept.lock();
         let kept = kept.entry(provider.to_owned()).or_default();
@@ -163,22 +161,22 @@ impl Recordings {
         (kept.last.all(), followed)
     }
 
-    /// Counts calls that a waiting candidate was to make.
+    /// Counts calls that a candidate was to rehearse.
     pub(crate) fn rehearsed(&self, provider: &str, result: Rehearsed, calls: u64) {
         self.0.count.rehearsed(provider, result, calls);
     }
 
-    /// Where files go; none when none are written.
+    /// Folder of files; `None` when none are written.
     pub fn folder(&self) -> Option<&Path> {
         self.0.folder.as_deref()
     }
 
-    /// Forgets the calls of a provider that is gone.
+    /// Drops the calls of an uninstalled provider.
     pub fn forget(&self, provider: &str) {
         self.0.kept.lock().remove(provider);
     }
 
-    /// Returns once everything that is queued is in its file; nothing is written any more afterwards.
+    /// Waits until the queue is written; nothing is written afterwards.
     pub async fn close(&self) {
         if let Some(writer) = &self.0.writer {
             writer.close().await;

@@ -1,5 +1,5 @@
-//! Rehearsing: a component that does not serve yet gets calls that the serving one got, without any effect, and what it
-//! would have done otherwise is told.
+//! Rehearsal: a candidate component gets recorded calls of the serving one, without side effects. The report lists where
+//! the candidate's requests and answers differ.
 //!
 //! ```no_run
 //! # async fn example(candidate: &capwasm_runtime::Provider, recordings: &capwasm_providers::Recordings) {
@@ -33,18 +33,18 @@ pub(crate) use self::report::object_name;
 pub use self::report::{Paint, Rehearsed, Report, Verdict, describe};
 pub(crate) use self::waiting::{ENOUGH, Judgement, Population, judge};
 
-/// What the candidate runs with; where something is left out, with what the recorded call had.
+/// Settings of the candidate; absent ones are those of the recorded call.
 #[derive(Clone, Default)]
 pub struct With {
-    /// What it may do.
+    /// Capabilities of the candidate.
     pub grants: Option<Arc<Grants>>,
-    /// Its configuration, JSON text.
+    /// Configuration as JSON text.
     pub configuration: Option<String>,
-    /// Who answers reads that are not recorded; without, the call ends there and says so.
+    /// Answers reads that are not recorded; without it the call ends there.
     pub live: Option<LiveReads>,
 }
 
-/// Has the candidate make recorded calls, one after another.
+/// Makes recorded calls with the candidate, one after another.
 pub async fn rehearse(candidate: &Provider, with: &With, recorded: impl IntoIterator<Item = &Recording>) -> Report {
     let mut report = Report::new(candidate);
     for recording in recorded {
@@ -55,7 +55,7 @@ pub async fn rehearse(candidate: &Provider, with: &With, recorded: impl IntoIter
     report
 }
 
-/// An error is a call that could not be made.
+/// Rehearses one call. An error means that the call could not be made.
 async fn verdict(candidate: &Provider, with: &With, recording: &Recording) -> Result<Verdict, CallError> {
     let object = recording.object();
     if let Some(why) = unfit(candidate, &object) {
@@ -67,7 +67,7 @@ async fn verdict(candidate: &Provider, with: &With, recording: &Recording) -> Re
     Ok(verdict_of(recording, &replayed))
 }
 
-/// Why a recorded object is none for this component.
+/// Why the component cannot make a call for the recorded object.
 fn unfit(candidate: &Provider, object: &serde_json::Value) -> Option<String> {
     let (kind, version) = (meta::kind(object), json::text(object, "/apiVersion").unwrap_or_default());
     let known = candidate.descriptor().kinds.iter().find(|known| known.kind == kind);

@@ -1,4 +1,4 @@
-//! The objects that a call is told about without asking. All reads go through the pass's view, so each of them wakes the object.
+//! Objects passed to a call. All reads go through the pass's view, so changes wake the object.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::belongings::{Belongings, Owner};
 
-/// The objects behind `call.related`, by what they are to the object (`cluster`, `machines`), as JSON text.
+/// Objects of `call.related` by relation (`cluster`, `machines`), as JSON text.
 pub struct Related<'a> {
     view: &'a View,
     kinds: &'a [KindDescriptor],
@@ -19,7 +19,7 @@ pub struct Related<'a> {
 }
 
 impl<'a> Related<'a> {
-    /// Owner and Cluster, which every role is told. `kinds` are the provider's own.
+    /// Starts with owner and Cluster, which every role gets. `kinds` are the provider's own.
     pub fn new(view: &'a View, kinds: &'a [KindDescriptor], namespace: &'a str, belongings: &Belongings) -> Self {
         let Belongings { machine, pool, cluster, .. } = belongings;
         let named = [("machine", machine), ("machine-pool", pool), ("cluster", cluster)];
@@ -28,22 +28,21 @@ impl<'a> Related<'a> {
         Self { view, kinds, namespace, found: found.collect() }
     }
 
-    /// All that was found.
     pub fn into_map(self) -> BTreeMap<String, Vec<String>> {
         self.found
     }
 
-    /// Adds the infrastructure cluster that the Cluster names.
+    /// Adds the object of the Cluster's `spec.infrastructureRef`.
     pub async fn infrastructure_cluster(&mut self, cluster: &Value) -> Result<(), CacheError> {
         self.referenced("infrastructure-cluster", cluster.pointer("/spec/infrastructureRef")).await
     }
 
-    /// Adds the control plane that the Cluster names.
+    /// Adds the object of the Cluster's `spec.controlPlaneRef`.
     pub async fn control_plane(&mut self, cluster: &Value) -> Result<(), CacheError> {
         self.referenced("control-plane", cluster.pointer("/spec/controlPlaneRef")).await
     }
 
-    /// Adds the Cluster's Machines, and the provider's own infrastructure machines.
+    /// Adds the Cluster's Machines, and its infrastructure machines of the provider's own kinds.
     pub async fn machines(&mut self, cluster: &Value) -> Result<(), CacheError> {
         let of_cluster = Selector::labels([(labels::CLUSTER_NAME, meta::name(cluster))]);
         let machines = self.view.kind_at(CORE_API_VERSION, "Machine").await?;
@@ -59,8 +58,8 @@ impl<'a> Related<'a> {
         Ok(())
     }
 
-    /// Adds the object behind a `{apiGroup, kind, name}` reference, when reference and object are there. One of the provider's own
-    /// kinds is in the version that it speaks, others in the one that the server prefers.
+    /// Adds the object of a `{apiGroup, kind, name}` reference, if it exists. The provider's own kinds are read in its
+    /// version, others in the server's preferred one.
     async fn referenced(&mut self, as_what: &str, reference: Option<&Value>) -> Result<(), CacheError> {
         let part = |name: &str| reference?.get(name).and_then(Value::as_str);
         let (Some(group), Some(kind), Some(name)) = (part("apiGroup"), part("kind"), part("name")) else {

@@ -26,55 +26,54 @@ use crate::draft::Draft;
 use crate::layout::{Layout, Schema};
 use crate::related::Related;
 
-/// The exported functions of a role.
+/// Functions that a component exports for a role.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
-    /// Brings an object about.
+    /// Creates or updates the external resource.
     pub reconcile: Function,
-    /// Removes what was made for it.
+    /// Deletes the external resource.
     pub delete: Function,
 }
 
-/// What is particular to a role.
+/// Rules of a role.
 #[async_trait]
 pub trait Rules: Send + Sync {
-    /// What is called.
     fn functions(&self) -> Functions;
 
-    /// Who may own an object, the first that does counts. Without any, nobody has to.
+    /// Kinds that may own an object; the first that does counts. Empty: no owner is needed.
     fn owners(&self) -> &'static [Owner];
 
-    /// Whether the object is somebody else's to manage.
+    /// Whether the object is externally managed.
     fn is_left_alone(&self, _object: &Value) -> bool {
         false
     }
 
-    /// What has to be there before anything is done for an object.
+    /// Gates before the finalizer.
     fn waits(&self, belongings: &Belongings) -> Result<(), Waiting>;
 
-    /// What has to be there, once the finalizer is, before the provider is called.
+    /// Gates between the finalizer and the call.
     fn waits_for_data(&self, _object: &Value, _belongings: &Belongings) -> Result<(), Waiting> {
         Ok(())
     }
 
-    /// Adds what a call is told about, besides owner and Cluster.
+    /// Adds related objects besides owner and Cluster.
     async fn relate(&self, _related: &mut Related<'_>, _cluster: &Value) -> Result<(), CacheError> {
         Ok(())
     }
 
-    /// Where the fields stand, from where they stand in common.
+    /// The role's changes to the common layout.
     fn layout(&self, schema: &Schema<'_>, common: Layout) -> Layout;
 
-    /// The write to another object that an answer asks for and rests on.
+    /// A write to another object that must succeed before the answer is written.
     fn operation(&self, _object: &Value, _belongings: &Belongings, _answer: &Answer) -> Option<Operation> {
         None
     }
 
-    /// Writes an answer. One of another role says nothing; the runtime makes none.
+    /// Writes an answer. Answers of other roles do not occur and are ignored.
     fn answer(&self, draft: &mut Draft<'_>, answer: &Answer);
 }
 
-/// The rules of a role; none for templates, which are served and never reconciled.
+/// `None` for templates, which are served and never reconciled.
 pub fn rules(role: Role) -> Option<&'static dyn Rules> {
     match role {
         Role::InfrastructureCluster => Some(&infrastructure_cluster::InfrastructureCluster),
@@ -87,18 +86,18 @@ pub fn rules(role: Role) -> Option<&'static dyn Rules> {
     }
 }
 
-/// A kind of a generation that is reconciled.
+/// A reconciled kind of a generation.
 pub struct ServedKind {
-    /// As the provider describes it.
+    /// Description by the provider.
     pub descriptor: KindDescriptor,
-    /// What is particular to its role.
+    /// Rules of its role.
     pub rules: &'static dyn Rules,
-    /// Where its fields stand.
+    /// Paths of its fields.
     pub layout: Layout,
 }
 
 impl ServedKind {
-    /// A kind under a contract version; none for templates.
+    /// `None` for templates.
     pub fn new(descriptor: KindDescriptor, contract: Contract) -> Option<Self> {
         let rules = rules(descriptor.role)?;
         let schema = Schema::of(&descriptor.crd, &descriptor.version);

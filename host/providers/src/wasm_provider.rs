@@ -1,4 +1,4 @@
-//! The kind `WasmProvider` (`capwasm.dev/v1alpha1`, cluster-scoped): where a provider comes from and what it may do.
+//! The kind `WasmProvider` (`capwasm.dev/v1alpha1`, cluster-scoped): source, grants and updates of a provider.
 
 pub mod history;
 
@@ -7,55 +7,55 @@ use capwasm_runtime::{Grants, Limits, NamedEndpoint};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// API group of our own kinds.
+/// API group of the host's own kinds.
 pub const GROUP: &str = "capwasm.dev";
-/// The kind.
+/// Kind of the CRD.
 pub const KIND: &str = "WasmProvider";
-/// Its `apiVersion`.
+/// `apiVersion` of a WasmProvider.
 pub const API_VERSION: &str = "capwasm.dev/v1alpha1";
-/// Held by the host while controllers of the provider run.
+/// Set by the host while controllers of the provider run.
 pub const FINALIZER: &str = "capwasm.dev/wasmprovider";
 
 /// `spec` of a WasmProvider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
-    /// Where the component comes from.
+    /// File or artifact that has the component.
     pub source: Source,
-    /// Whose signature the artifact has to carry.
+    /// Signatures that the component must have.
     #[serde(default, skip_serializing_if = "Verification::asks_nothing")]
     pub verification: Verification,
     /// API groups in which its CRDs may be installed.
     #[serde(default)]
     pub crd_groups: Vec<String>,
-    /// What it may do.
+    /// Capabilities of its calls.
     #[serde(default)]
     pub grants: Grants,
-    /// Limits of each call.
+    /// Limits of each call, and of concurrent calls.
     #[serde(default)]
     pub limits: Limits,
-    /// Handed to the provider with every call.
+    /// JSON that every call gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Value>,
-    /// Values of Secrets, put into the configuration.
+    /// Values of Secrets that are added to the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configuration_from: Vec<FromSecret>,
-    /// When another component takes the place of the one that serves.
+    /// When an update takes effect.
     #[serde(default, skip_serializing_if = "Update::is_default")]
     pub update: Update,
-    /// How many earlier components are kept ready to roll back to.
+    /// Number of earlier components kept for rollbacks.
     #[serde(default = "two", skip_serializing_if = "is_two")]
     pub history_limit: usize,
-    /// Whether its calls are recorded.
+    /// Whether calls are recorded to files.
     #[serde(default, skip_serializing_if = "is_false")]
     pub record: bool,
-    /// Whether its CRDs, and with them every object of its kinds, go with the WasmProvider.
+    /// Whether deleting the WasmProvider deletes its CRDs, and with them all objects of its kinds.
     #[serde(default, rename = "removeCRDs", skip_serializing_if = "is_false")]
     pub remove_crds: bool,
 }
 
 impl Spec {
-    /// What a component from this source is given unless somebody says more: nothing.
+    /// A spec without grants.
     pub fn of(source: Source) -> Self {
         Spec {
             source,
@@ -73,7 +73,7 @@ impl Spec {
     }
 }
 
-/// Where a component comes from.
+/// Source of a component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Source {
@@ -89,23 +89,23 @@ pub enum Source {
 pub struct OciSource {
     /// `registry/repository:tag` or `registry/repository@sha256:…`.
     pub reference: String,
-    /// Secret of type `kubernetes.io/dockerconfigjson`.
+    /// Secret of type `kubernetes.io/dockerconfigjson` with credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_secret: Option<SecretName>,
     /// Secret whose `ca.crt` is trusted besides the system's authorities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_secret: Option<SecretName>,
-    /// HTTP without TLS. Loopback registries need not ask for it.
+    /// Allows HTTP without TLS; not needed for registries on loopback.
     #[serde(default, rename = "plainHTTP", skip_serializing_if = "is_false")]
     pub plain_http: bool,
 }
 
-/// Names a Secret.
+/// Reference to a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretName {
-    /// Its namespace.
+    /// Namespace of the Secret.
     pub namespace: String,
-    /// Its name.
+    /// Name of the Secret.
     pub name: String,
 }
 
@@ -115,11 +115,11 @@ impl std::fmt::Display for SecretName {
     }
 }
 
-/// Whose signature the artifact has to carry. Without keys none is asked for.
+/// Signatures that are required; without keys, none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Verification {
-    /// cosign's public keys (PEM); a signature by one of them will do.
+    /// Public keys of cosign (PEM); a signature by one of them suffices.
     pub public_keys: Vec<String>,
 }
 
@@ -129,24 +129,24 @@ impl Verification {
     }
 }
 
-/// A value of a Secret in the configuration.
+/// Value of a Secret for the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FromSecret {
-    /// The Secret.
+    /// Secret with the value.
     pub secret: SecretName,
-    /// Key of its data, a text.
+    /// Key in the Secret's `data`; the value is UTF-8.
     pub key: String,
-    /// JSON pointer to where the text stands in the configuration. Objects on the way are made.
+    /// JSON pointer of the value in the configuration. Missing objects are created.
     pub pointer: String,
 }
 
-/// When another component takes the place of the one that serves.
+/// When an update takes effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Update {
-    /// What has to happen before.
+    /// Condition for an update.
     pub policy: UpdatePolicy,
-    /// Digest of the component that may take effect.
+    /// Digest of the component that is approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approve: Option<String>,
     /// Digest of the component that serves, whatever the source has.
@@ -160,15 +160,15 @@ impl Update {
     }
 }
 
-/// What has to happen before a component takes the place of another.
+/// Condition for an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UpdatePolicy {
-    /// Nothing.
+    /// An update takes effect at once.
     #[default]
     Immediate,
-    /// A rehearsal on recorded calls shows no difference, or somebody approves.
+    /// A rehearsal on recorded calls shows no difference, or the update is approved.
     RehearseFirst,
-    /// Somebody approves.
+    /// The update is approved.
     Manual,
 }
 
@@ -184,13 +184,13 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// The kind's CustomResourceDefinition.
+/// CustomResourceDefinition of WasmProvider.
 pub fn crd() -> Result<Value, serde_json::Error> {
     serde_json::from_str(include_str!("../crds/wasmproviders.json"))
 }
 
-/// The WasmProvider of a bundled provider: it is granted what it wants, with the named endpoints that the host was
-/// started with; and what no provider wants by itself (origins, namespaces, TLS without verification) as `told`.
+/// WasmProvider of a bundled provider. It is granted what the descriptor wants, with the named endpoints of the host,
+/// and `told`: origins, namespaces and TLS without verification, which no descriptor can want.
 pub fn bundled(
     descriptor: &Descriptor,
     file: &str,
@@ -222,7 +222,7 @@ pub fn bundled(
     }))
 }
 
-/// What a provider wants and was not granted, in words.
+/// Wanted capabilities without grants, as text for people.
 pub fn missing_grants(descriptor: &Descriptor, spec: &Spec) -> Vec<String> {
     let mut missing = spec.grants.missing(&descriptor.wants);
     let groups = descriptor.kinds.iter().map(|kind| &kind.group).filter(|group| !spec.crd_groups.contains(group));

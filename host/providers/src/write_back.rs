@@ -1,5 +1,5 @@
-//! What a pass came to becomes a plan: typed answers go to the fields of the contract version in force, the outcome to status,
-//! own paths, conditions, events and operations. Pure, with one entrance.
+//! Makes a plan of a pass: typed answers become fields of the contract version in force, the outcome becomes status,
+//! own paths, conditions, events and operations. Pure.
 
 mod operations;
 
@@ -13,38 +13,38 @@ use crate::draft::Draft;
 use crate::own_paths::Dropped;
 use crate::role::ServedKind;
 
-/// What is written back to.
+/// The object to write to.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: &'a ServedKind,
-    /// The object as it was when the guest saw it.
+    /// The object that the guest saw.
     pub object: &'a Value,
-    /// Whom it belongs to: operations on the workload cluster go to that Cluster's.
+    /// Owner and Cluster; operations on the workload cluster go to this Cluster's.
     pub belongings: &'a Belongings,
-    /// When its conditions change.
+    /// Transition time of changed conditions.
     pub now: Timestamp,
 }
 
-/// What a pass came to.
+/// Result of a pass.
 #[derive(Clone, Copy, Debug)]
 pub enum Ending<'a> {
-    /// The gate is closed because somebody paused the object or its Cluster.
+    /// A gate is closed: the object or its Cluster is paused.
     Paused,
-    /// The gate is closed by somebody else's slowness.
+    /// A gate is closed: something else has to happen first.
     Waiting(Waiting),
-    /// The guest was called and answered, or said why it could not; what it collected counts either way.
+    /// The guest answered or reported a problem; its outcome counts in both cases.
     Replied(&'a Result<Answer, Problem>, &'a Outcome),
-    /// The call came to nothing: a trap, or a passed limit. Nothing that the guest collected counts.
+    /// The call trapped or passed a limit. Its outcome does not count.
     Failed {
-        /// CamelCase, as the condition has it.
+        /// CamelCase reason of the condition.
         reason: &'a str,
-        /// For a person.
+        /// Message of the condition.
         message: &'a str,
     },
 }
 
-/// The plan of a pass.
+/// The writes that follow from the result of a pass.
 pub fn plan(subject: &Subject<'_>, ending: Ending<'_>) -> Plan {
     let mut draft = Draft::new(subject.object, &subject.kind.layout, subject.now);
     match ending {
@@ -120,7 +120,7 @@ fn replied(subject: &Subject<'_>, mut draft: Draft<'_>, answer: &Result<Answer, 
     Plan { fallback, operations, release, events, status_may_wait, wake_after, wake_when_applied, verdict, ..written }
 }
 
-/// Writes what the guest said of its object; returns the events about what was not its to say.
+/// Writes the outcome. Returns events about fields that are not the guest's.
 fn collect(draft: &mut Draft<'_>, outcome: &Outcome) -> Vec<Event> {
     for fields in &outcome.status {
         draft.merge_status(fields);
@@ -135,7 +135,7 @@ fn collect(draft: &mut Draft<'_>, outcome: &Outcome) -> Vec<Event> {
     dropped.event().into_iter().collect()
 }
 
-/// A plan that writes a draft, later if that is early enough.
+/// A plan that writes a draft; its status may wait if it is informational.
 fn written(subject: &Subject<'_>, draft: Draft<'_>) -> Plan {
     let desired = draft.finish();
     let status_may_wait =

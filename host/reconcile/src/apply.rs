@@ -27,27 +27,27 @@ use crate::{
     plan::{Place, Plan, Results},
 };
 
-/// On objects without owner references: the uid of the object that they were created for.
+/// Annotation of objects without owner references: uid of the object that they were created for.
 pub const CREATED_FOR: &str = "capwasm.dev/created-for";
 
-/// Connections to workload clusters, for the operations that go there.
+/// Connections to workload clusters, for operations there.
 #[async_trait]
 pub trait Workloads: Send + Sync {
-    /// The cache (and through it the client) of a connected cluster.
+    /// The cache of a connected cluster, which also has its client.
     async fn cache(&self, cluster: &ClusterId) -> Result<Cache, Unavailable>;
 }
 
-/// A workload cluster cannot be reached just now.
+/// A workload cluster cannot be reached at present.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cluster} is not connected: {message}")]
 pub struct Unavailable {
-    /// The cluster.
+    /// The workload cluster.
     pub cluster: ClusterId,
-    /// Why.
+    /// Why it cannot be reached.
     pub message: String,
 }
 
-/// For hosts without workload clusters.
+/// No workload cluster is ever connected.
 #[derive(Clone, Copy, Debug)]
 pub struct NoWorkloads;
 
@@ -58,25 +58,24 @@ impl Workloads for NoWorkloads {
     }
 }
 
-/// What became of a plan.
+/// Result of applying a plan.
 #[derive(Debug, Default)]
 pub struct Applied {
-    /// How the operations ended.
+    /// Results of the operations, for the next pass.
     pub results: Results,
-    /// What the caches have to show before the key may run again.
+    /// Writes that the caches must show before the key runs again.
     pub written: Vec<Written>,
     /// The resourceVersions that the reconciled object got by it.
     pub own_versions: Vec<u64>,
     /// What the plan was decided on has changed meanwhile: decide again.
     pub conflict: bool,
-    /// The own object could not be written, for another reason than a conflict.
+    /// Why the object itself could not be written, other than by a conflict.
     pub failure: Option<Refused>,
-    /// There is a status that was not written, because it may wait.
+    /// A status that may wait was not written.
     pub status_delayed: bool,
 }
 
 impl Applied {
-    /// Whether the reconciled object itself was written, which is that of `key`.
     pub(crate) fn wrote_own(&self, key: &Key) -> bool {
         self.written.iter().any(|one| {
             one.source == Source::Management
@@ -91,7 +90,7 @@ impl Applied {
     }
 }
 
-/// Writes plans.
+/// Applies plans.
 pub struct Executor {
     management: Cache,
     workloads: Arc<dyn Workloads>,
@@ -116,8 +115,8 @@ impl Executor {
         }
     }
 
-    /// Writes what differs between `observed`, which is the object of `key`, and the plan, in the name of `controller`. With
-    /// `delay_status`, the status is left as it is, unless an operation fails.
+    /// Writes the differences between `observed`, the object of `key`, and the plan, as `controller`. With
+    /// `delay_status` the status is not written, unless an operation fails.
     pub async fn apply(
         &self,
         controller: &str,
@@ -159,12 +158,12 @@ impl Executor {
         applied
     }
 
-    /// What objects of each kind are created with.
+    /// Finalizers with which objects of each kind are created.
     pub(crate) fn initial_finalizers(&self) -> &InitialFinalizers {
         &self.initial_finalizers
     }
 
-    /// Records an event outside a plan: for passes that came to none.
+    /// Records an event of a pass without a plan.
     pub fn record(&self, controller: &str, about: &Value, event: Event) {
         self.recorder.record(controller, about, event);
     }
@@ -215,7 +214,7 @@ impl Executor {
         }
     }
 
-    /// Neighbours that set conditions of one object are one request.
+    /// Consecutive operations that set conditions of one object become one request.
     async fn run_operations(&self, controller: &str, observed: &Value, plan: &Plan, applied: &mut Applied) {
         for operations in
             plan.operations.chunk_by(|one, next| one.place == next.place && operation::is_one_write(one, next))
@@ -240,7 +239,7 @@ impl Executor {
         }
     }
 
-    /// After a conflict: the state that the cache has to reach before deciding again makes sense.
+    /// The version that the cache must reach after a conflict.
     async fn catch_up_mark(&self, cache: &Cache, key: &Key, last: &Value) -> Option<Written> {
         let mark = match cache.get_live(&key.kind, &key.namespace, &key.name).await {
             Ok(Some(live)) => meta::revision(&live).map(Mark::Version),

@@ -1,7 +1,7 @@
 //! One watch per kind per process. Kinds are added at run time, by the first read.
 //!
 //! What is kept of an object is its encoded bytes (without managedFields) and the few fields that are indexed; parsed
-//! JSON costs several times its bytes and exists only while somebody holds it. Secrets and CRDs are kept as metadata
+//! JSON costs several times its bytes and exists only while a reader uses it. Secrets and CRDs are kept as metadata
 //! only: the data of a Secret is read live, and schemas are big.
 //!
 //! A cache also answers the question that keeps decisions sound, whether it [has caught up](Cache::caught_up) with
@@ -38,55 +38,55 @@ use crate::{
     selector::Selector,
 };
 
-/// How long a read waits for a new watch's first list.
+/// How long a read waits for the first list of a new watch.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a cache may lag behind a write before it lists anew.
+/// How long a cache may lag behind a write before it lists again.
 const LAG_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Why a read has no answer.
+/// Why a read failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// The server does not know the kind (at that version).
+    /// The server does not serve the kind (at that version).
     #[error("the server does not know kind {kind} of {group_version:?}")]
     UnknownKind {
-        /// The group, or the group and version, asked for.
+        /// The requested group, or group and version.
         group_version: String,
-        /// The kind asked for.
+        /// The requested kind.
         kind: String,
     },
-    /// The server could not be asked which kinds it knows.
+    /// Discovery failed.
     #[error("unable to discover the kinds of {group:?}")]
     Discover {
-        /// The group asked for.
+        /// The requested group.
         group: String,
-        /// Why.
+        /// Error of the request.
         #[source]
         source: Box<kube::Error>,
     },
-    /// The watch of a kind has not delivered its first list in time.
+    /// The first list of a watch did not complete in time.
     #[error("{kind} objects cannot be watched yet: {problem}")]
     NotSynced {
-        /// The kind.
+        /// The watched kind.
         kind: Kind,
-        /// The last error of the watch.
+        /// The last error of the watch; may be empty.
         problem: String,
     },
     /// A live read failed.
     #[error("unable to read {what}")]
     Read {
-        /// The object or list asked for.
+        /// The requested object or list.
         what: String,
-        /// Why.
+        /// Error of the request.
         #[source]
         source: Box<kube::Error>,
     },
-    /// An object in the cache is not JSON, which the watch has made sure of.
+    /// A cached object is not valid JSON; does not happen, since the watch parsed it.
     #[error("unable to decode a cached object")]
     Decode(#[source] serde_json::Error),
 }
 
 impl CacheError {
-    /// Whether trying again may help because the server could not be reached or did not answer in time.
+    /// Whether a retry may help: the server was unreachable or too slow.
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::Discover { source, .. } | Self::Read { source, .. } => match &**source {
@@ -100,38 +100,38 @@ impl CacheError {
     }
 }
 
-/// A write that a cache has to show before its key may run again.
+/// A write that a cache must show before its key runs again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Where.
+    /// API server that was written to.
     pub source: Source,
-    /// The kind written.
+    /// Kind of the object.
     pub kind: Kind,
-    /// Namespace; empty for cluster-scoped kinds.
+    /// Empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
-    /// What to wait for.
+    /// State that the cache must reach.
     pub mark: Mark,
 }
 
-/// What shows that a cache has seen a write.
+/// State of a cache that shows a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// It has seen this resourceVersion of the kind, or a later one.
+    /// At least this resourceVersion of the kind.
     Version(u64),
-    /// It does not hold the object with this uid any more.
+    /// Without the object of this uid.
     Gone(Arc<str>),
 }
 
-/// The indexed fields of a cached object.
+/// Indexed fields of a cached object.
 pub(crate) struct Known {
     pub(crate) uid: Arc<str>,
     pub(crate) version: u64,
     pub(crate) deleting: bool,
 }
 
-/// An object that was asked for.
+/// Result of a lookup.
 enum Found {
     Held(Arc<Entry>),
     Live(Arc<Value>),
@@ -153,14 +153,14 @@ impl Found {
     }
 }
 
-/// The objects of one API server. Cheap to clone; the watches end with the last clone.
+/// Cache of one API server. Cheap to clone; the watches end with the last clone.
 #[derive(Clone)]
 pub struct Cache(Arc<Inner>);
 
 struct Inner {
     source: Source,
     scope: Scope,
-    /// Kinds that are watched besides.
+    /// Kinds that are watched beyond the scope.
     followed: RwLock<HashSet<Kind>>,
     interests: Arc<Interests>,
     requests: Requests,
@@ -171,7 +171,7 @@ struct Inner {
 }
 
 impl Cache {
-    /// An empty cache of everything that will be read from `client`. Several caches share one [`Interests`].
+    /// An empty cache of all kinds that are read through `client`. Several caches share one [`Interests`].
     pub fn new(client: kube::Client, source: Source, interests: Arc<Interests>) -> Self {
         Self::scoped(client, source, interests, Scope::Everything)
     }
@@ -192,17 +192,17 @@ impl Cache {
         }))
     }
 
-    /// The API server it shows.
+    /// API server behind this cache.
     pub fn source(&self) -> &Source {
         &self.0.source
     }
 
-    /// The client it reads with.
+    /// Client of that server.
     pub fn client(&self) -> &kube::Client {
         self.0.requests.client()
     }
 
-    /// Who is told about changes.
+    /// Receives the changes.
     pub fn interests(&self) -> &Arc<Interests> {
         &self.0.interests
     }
@@ -224,7 +224,7 @@ impl Cache {
         self.0.discovery.find(group, Some(version), kind).await
     }
 
-    /// All reads of the kind are answered from a watch from now on, whatever the scope says, and wake their readers.
+    /// Watches the kind, whatever the scope says: reads are answered from the watch and wake their readers.
     pub fn follow(&self, kind: &Kind) {
         if matches!(self.coverage(kind), Coverage::Whole) || !self.0.followed.write().insert(kind.clone()) {
             return;
@@ -240,17 +240,17 @@ impl Cache {
         }
     }
 
-    /// Whether all reads of this kind are answered from a watch.
+    /// Whether reads of this kind are answered from a watch of all its objects.
     pub fn watches(&self, kind: &Kind) -> bool {
         matches!(self.coverage(kind), Coverage::Whole)
     }
 
-    /// Whether such a list is answered from a watch, whose changes wake its readers.
+    /// Whether such a list is answered from a watch.
     pub(crate) fn answers(&self, kind: &Kind, namespace: Option<&str>, selector: &Selector) -> bool {
         self.coverage(kind).answers(namespace, selector)
     }
 
-    /// Whether an object of that namespace may be among those that are watched.
+    /// Whether the watch may have an object of that namespace.
     pub(crate) fn may_hold(&self, kind: &Kind, namespace: &str) -> bool {
         self.coverage(kind).may_hold(namespace)
     }
@@ -260,23 +260,23 @@ impl Cache {
         watch::metadata_only(kind)
     }
 
-    /// How many kinds are watched.
+    /// Number of watched kinds.
     pub fn watch_count(&self) -> usize {
         self.0.watches.read().len()
     }
 
-    /// How many objects are held, and in how many encoded bytes.
+    /// Number of cached objects, and their encoded bytes.
     pub fn size(&self) -> (usize, usize) {
         let watches = self.0.watches.read();
         watches.values().map(|watch| watch.store().size()).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Starts watching the kind, or what the scope has of it, without waiting for it.
+    /// Starts the watch of a kind, as far as it is in scope, without waiting.
     pub fn start(&self, kind: &Kind) {
         self.watch(kind);
     }
 
-    /// Starts watching the kind, or what the scope has of it, and waits until its first list is here.
+    /// Starts the watch of a kind, as far as it is in scope, and waits for its first list.
     ///
     /// # Errors
     /// When that takes too long.
@@ -284,8 +284,7 @@ impl Cache {
         self.synced_store(kind).await.map(drop)
     }
 
-    /// An object; live when the kind is not cached. Of a kind that is cached in part, an object that the watch does not
-    /// show is read live, and reading it starts no watch.
+    /// An object from the cache; read live when it is not cached. Live reads start no watch.
     ///
     /// # Errors
     /// When the cache cannot be filled in time, or the live read fails.
@@ -293,7 +292,7 @@ impl Cache {
         self.find(kind, namespace, name).await?.map(Found::object).transpose()
     }
 
-    /// The same as JSON text, which is not parsed on the way.
+    /// As [`Cache::get`], as JSON text that is not parsed on the way.
     ///
     /// # Errors
     /// As [`Cache::get`].
@@ -314,7 +313,7 @@ impl Cache {
         }
     }
 
-    /// Objects in the order of namespace and name; live when what is asked for is not cached.
+    /// Objects by namespace and name; read live when the list is not cached.
     ///
     /// # Errors
     /// When the cache cannot be filled in time, or the live read fails.
@@ -327,7 +326,7 @@ impl Cache {
         self.find_all(kind, namespace, selector).await?.into_iter().map(Found::object).collect()
     }
 
-    /// The same as JSON texts, which are not parsed on the way.
+    /// As [`Cache::list`], as JSON texts that are not parsed on the way.
     ///
     /// # Errors
     /// As [`Cache::list`].
@@ -354,7 +353,7 @@ impl Cache {
         Ok(held.into_iter().map(Found::Held).collect())
     }
 
-    /// An object straight from the server, without managedFields.
+    /// An object read from the server, without managedFields.
     ///
     /// # Errors
     /// When the server cannot be asked or does not answer within ten seconds.
@@ -366,7 +365,7 @@ impl Cache {
             .map_err(|source| CacheError::Read { what: format!("{kind} {namespace}/{name}"), source: Box::new(source) })
     }
 
-    /// A list straight from the server, without managedFields.
+    /// A list read from the server, without managedFields.
     ///
     /// # Errors
     /// When the server cannot be asked or does not answer within ten seconds.
@@ -385,9 +384,9 @@ impl Cache {
         Ok(objects.into_iter().filter(|object| selector.matches_object(object)).map(Arc::new).collect())
     }
 
-    /// Returns once the cache shows all of `written`, which must be of its source. A watch that lags too far behind is
-    /// replaced by a fresh, consistent list, so a lost watch cannot block a key, and no key decides on what is older
-    /// than its own writes. Kinds that nobody watches are not waited for.
+    /// Waits until the cache shows all of `written`, which must be of its source. A watch that lags too far is replaced
+    /// by a consistent list, so a lost watch cannot block a key, and no key decides on older data than its own writes.
+    /// Unwatched kinds are not waited for.
     pub async fn caught_up(&self, written: &[Written]) {
         for one in written {
             let Some(watch) = self.0.watches.read().get(&one.kind).cloned() else { continue };
@@ -412,36 +411,35 @@ impl Cache {
         }
     }
 
-    /// Whether both are clones of one cache.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// What the cache knows of an object without parsing it; `None` also while the kind is not watched.
+    /// Indexed fields of an object; `None` also while the kind is not watched.
     pub(crate) fn known(&self, kind: &Kind, namespace: &str, name: &str) -> Option<Known> {
         let watch = self.0.watches.read().get(kind).cloned()?;
         let entry = watch.store().get(scope_of(kind, namespace), name)?;
         Some(Known { uid: entry.uid.clone(), version: entry.version, deleting: entry.deleting })
     }
 
-    /// The value of an object's label, without parsing it; `None` also while the kind is not watched.
+    /// Value of an object's label; `None` also while the kind is not watched.
     pub(crate) fn label(&self, kind: &Kind, namespace: &str, name: &str, label: &str) -> Option<Arc<str>> {
         let watch = self.0.watches.read().get(kind).cloned()?;
         watch.store().get(scope_of(kind, namespace), name)?.label(label)
     }
 
-    /// When to look again for a kind that the server does not know.
+    /// When to retry discovery of an unknown kind.
     pub(crate) fn look_again_after(&self, group: &str, kind: &str) -> Duration {
         let crds = self.0.watches.read().get(&crd_kind()).map_or(0, |watch| watch.store().version());
         self.0.discovery.look_again_after(group, kind, crds)
     }
 
-    /// For writing: requests on the same server.
+    /// Requests to the same server, for writes.
     pub(crate) fn requests(&self) -> &Requests {
         &self.0.requests
     }
 
-    /// Namespace and name of every cached object of the kind.
+    /// Namespaces and names of all cached objects of the kind.
     pub(crate) fn names(&self, kind: &Kind) -> Vec<(Arc<str>, Arc<str>)> {
         self.0.watches.read().get(kind).map(|watch| watch.store().names()).unwrap_or_default()
     }
@@ -478,7 +476,7 @@ impl Cache {
     }
 }
 
-/// The namespace under which objects of the kind are kept.
+/// The namespace under which objects of the kind are cached; empty for cluster-scoped kinds.
 fn scope_of<'a>(kind: &Kind, namespace: &'a str) -> &'a str {
     if kind.namespaced { namespace } else { "" }
 }

@@ -1,13 +1,13 @@
-//! What never runs at the same time: keys of one group, over all controllers of the process.
+//! Mutual exclusion of keys of one group, over all controllers of the process.
 //!
-//! A group that is left is handed to the one who has waited longest, and stays reserved until that one enters it or
-//! leaves it. So nobody starves, and nothing that wants the group has to be asked twice.
+//! A group that is left is reserved for the key that has waited longest, until that key enters it or gives it up. So no
+//! key starves.
 
 use std::collections::{HashMap, VecDeque};
 
 use parking_lot::Mutex;
 
-/// The groups that are held now. `W` says who holds and waits.
+/// Groups that are held. `W` is a holder or waiter.
 pub struct Exclusion<W> {
     groups: Mutex<HashMap<String, Group<W>>>,
 }
@@ -24,7 +24,7 @@ impl<W> Default for Exclusion<W> {
 }
 
 impl<W: Clone + PartialEq> Exclusion<W> {
-    /// Enters the group, or waits in line for it and answers `false`.
+    /// Enters the group, or queues for it and returns `false`.
     pub fn enter(&self, group: &str, who: &W) -> bool {
         let mut groups = self.groups.lock();
         let Some(held) = groups.get_mut(group) else {
@@ -40,7 +40,7 @@ impl<W: Clone + PartialEq> Exclusion<W> {
         false
     }
 
-    /// Leaves the group or the line for it. Answers who holds it from now on, when that changed: it has to be told.
+    /// Leaves the group or its queue. Returns the new holder, if any, which must be told.
     pub fn leave(&self, group: &str, who: &W) -> Option<W> {
         let mut groups = self.groups.lock();
         let held = groups.get_mut(group)?;

@@ -1,6 +1,6 @@
-//! Fair queuing for a limited number of slots: how many passes run at a time, and whose turn it is.
+//! Fair queuing for a limited number of slots: how many passes run at a time, and which is next.
 //!
-//! Pure: it neither wakes nor runs anybody. Slots that are divided give one flow (a cluster's objects) at most a quarter of
+//! Pure: it neither wakes nor runs a pass. Slots that are divided give one flow (a cluster's objects) at most a quarter of
 //! them, rounded up, however few others there are: a slot that is lent comes back only when its pass ends, so whoever lends more
 //! cannot keep a promise to the next. A flow that has its quarter waits in a line of its own and holds nothing meanwhile;
 //! these lines take turns.
@@ -12,17 +12,17 @@ use std::{
 
 use crate::queue::Rank;
 
-/// Who competes for slots, as in fair queuing: namespace and cluster of an object, where slots are divided; `None` may have all of them.
+/// What competes for slots, as in fair queuing: namespace and cluster of an object. `None` may take all slots.
 pub(crate) type Flow = Option<Arc<str>>;
 
-/// Someone who has a slot from now on.
+/// Holder of a new slot.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Granted<W> {
     pub(crate) who: W,
     pub(crate) flow: Flow,
 }
 
-/// The slots that are taken, and who waits. Nobody waits who may have a slot.
+/// Taken slots, and waiters. Nobody waits while a slot is available to them.
 pub(crate) struct FairQueue<W> {
     count: usize,
     taken: usize,
@@ -31,10 +31,10 @@ pub(crate) struct FairQueue<W> {
     resyncs: RoundRobin<W>,
 }
 
-/// Waiters of one urgency: one after the other within a flow, and flows in turn.
+/// Waiters of one urgency: in order within a flow, flows in turn.
 struct RoundRobin<W> {
     waiting: HashMap<Flow, VecDeque<W>>,
-    /// Shares that wait, the next one first.
+    /// Flows with waiters, next one first.
     turns: VecDeque<Flow>,
 }
 
@@ -48,7 +48,7 @@ impl<W> FairQueue<W> {
         self.count
     }
 
-    /// `who` waits, and perhaps no longer than this.
+    /// Queues `who`. Returns whoever gets a slot by that.
     pub(crate) fn ask(&mut self, flow: Flow, who: W, rank: Rank) -> Option<Granted<W>> {
         match rank {
             Rank::First => self.changes.push(flow, |waiting| waiting.push_front(who)),
@@ -58,7 +58,7 @@ impl<W> FairQueue<W> {
         self.next()
     }
 
-    /// A slot of the flow is free again. Answers who has it now.
+    /// Frees a slot of the flow. Returns who gets it.
     pub(crate) fn release(&mut self, flow: &Flow) -> Option<Granted<W>> {
         if let Some(taken) = self.by_flow.get_mut(flow) {
             *taken -= 1;
@@ -102,7 +102,7 @@ impl<W> RoundRobin<W> {
         push(waiting);
     }
 
-    /// The first of the flow whose turn it is, among those that may.
+    /// The first waiter of the next flow that is allowed.
     fn take(&mut self, may: impl Fn(&Flow) -> bool) -> Option<(Flow, W)> {
         // Short: only flows that have their quarter are passed over, and these are four while slots are free.
         let turn = self.turns.iter().position(may)?;

@@ -21,18 +21,18 @@ use crate::{
     selector::{Label, Selector},
 };
 
-/// Something that can change without being an object, as in `connection:<namespace>/<cluster>`.
+/// Something watchable that is not an object, such as `connection:<namespace>/<cluster>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Token(Arc<str>);
 
 impl Token {
-    /// The token of that name.
+    /// The token with this name.
     pub fn new(name: &str) -> Self {
         Self(name.into())
     }
 }
 
-/// Receives the keys that have to run again.
+/// Receives keys that must run again.
 pub trait Wake: Send + Sync {
     /// `key` has to run again. Must not block.
     fn wake(&self, key: &Key, urgency: Urgency);
@@ -44,16 +44,16 @@ pub trait Wake: Send + Sync {
     }
 }
 
-/// A registered receiver.
+/// Handle of a registered receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ControllerId(u32);
 
-/// What of an object decides who is woken.
+/// Attributes of an object that select its readers.
 #[derive(Clone, Copy)]
 pub struct Marks<'a> {
-    /// Its labels.
+    /// Labels of the object.
     pub labels: &'a [Label],
-    /// The uids of its owners.
+    /// Uids of its owner references.
     pub owners: &'a [Arc<str>],
 }
 
@@ -63,7 +63,7 @@ impl Marks<'_> {
     }
 }
 
-/// JSON pointers to what of an object was read.
+/// JSON pointers to the fields of an object that were read.
 pub type Fields = &'static [&'static str];
 
 /// Which changes a reader has to know of at once. It learns of any other one a little later.
@@ -92,46 +92,46 @@ pub struct Change<'a> {
 /// One read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Interest {
-    /// An object, there or not.
+    /// An object, present or absent.
     Object {
-        /// The API server.
+        /// API server that was read.
         source: Source,
-        /// The kind.
+        /// Kind of the object.
         kind: Kind,
-        /// The namespace; empty for cluster-scoped kinds.
+        /// Empty for cluster-scoped kinds.
         namespace: Arc<str>,
-        /// The name.
+        /// Name of the object.
         name: Arc<str>,
         /// What of it matters at once.
         news: News,
     },
-    /// Fields of an object, there or not.
+    /// Fields of an object, present or absent.
     Fields {
-        /// The API server.
+        /// API server that was read.
         source: Source,
-        /// The kind.
+        /// Kind of the object.
         kind: Kind,
-        /// The namespace; empty for cluster-scoped kinds.
+        /// Empty for cluster-scoped kinds.
         namespace: Arc<str>,
-        /// The name.
+        /// Name of the object.
         name: Arc<str>,
-        /// What of it.
+        /// The fields that were read.
         fields: Fields,
     },
     /// A list.
     Listing {
-        /// The API server.
+        /// API server that was read.
         source: Source,
-        /// The kind.
+        /// Kind of the objects.
         kind: Kind,
-        /// The namespace, or all.
+        /// `None` for all namespaces.
         namespace: Option<Arc<str>>,
-        /// The objects meant.
+        /// Selector of the list.
         selector: Selector,
         /// What of them matters at once.
         news: News,
     },
-    /// A token.
+    /// See [`Interests::fire`].
     Token(Token),
 }
 
@@ -142,7 +142,7 @@ pub struct Reading {
     generation: u64,
 }
 
-/// All reads of all controllers, over all caches of the process.
+/// Reads of all controllers, over all caches of the process.
 #[derive(Default)]
 pub struct Interests {
     state: Mutex<State>,
@@ -164,14 +164,14 @@ struct Reader {
     controller: ControllerId,
     key: Key,
     generation: u64,
-    /// Each read, the pass that last made it, and where a listing hangs.
+    /// Reads with the pass that last made them, and the anchor of a listing.
     reads: HashMap<Interest, (u64, Anchor)>,
 }
 
-/// The readers of one kind in one source.
+/// Readers of one kind of one source.
 #[derive(Default)]
 struct Readers {
-    /// Controllers of the kind itself.
+    /// Controllers of the kind.
     subscribers: Vec<ControllerId>,
     objects: HashMap<Arc<str>, HashMap<Arc<str>, HashSet<Reads>>>,
     /// By namespace and name.
@@ -195,12 +195,12 @@ enum Anchor {
 }
 
 impl Interests {
-    /// Nobody reads anything yet.
+    /// An empty index.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Adds a receiver of wake-ups.
+    /// Registers a receiver.
     pub fn register(&self, sink: Arc<dyn Wake>) -> ControllerId {
         let mut state = self.state.lock();
         let id = ControllerId(state.next_controller);
@@ -209,7 +209,7 @@ impl Interests {
         id
     }
 
-    /// Removes a receiver, and all that its keys read.
+    /// Removes a receiver, with the reads of its keys.
     pub fn unregister(&self, controller: ControllerId) {
         let mut state = self.state.lock();
         state.sinks.remove(&controller);
@@ -229,7 +229,7 @@ impl Interests {
         }
     }
 
-    /// Starts a pass of `key`. What earlier passes read stays until [`Interests::finish`].
+    /// Starts a pass of `key`. Reads of earlier passes stay until [`Interests::finish`].
     pub fn begin(&self, controller: ControllerId, key: &Key) -> Reading {
         let mut guard = self.state.lock();
         let state = &mut *guard;
@@ -250,13 +250,13 @@ impl Interests {
         Reading { reader: id, generation }
     }
 
-    /// Remembers a read of this pass. To be called before looking.
+    /// Registers a read of this pass. Must be called before the read.
     pub fn note(&self, reading: Reading, interest: Interest) {
         let mut state = self.state.lock();
         state.note(reading, interest);
     }
 
-    /// Ends a pass: what it did not read again is forgotten.
+    /// Ends a pass: reads that it did not repeat are dropped.
     pub fn finish(&self, reading: Reading) {
         let mut state = self.state.lock();
         let Some(reader) = state.reader(reading) else { return };
@@ -270,7 +270,7 @@ impl Interests {
         }
     }
 
-    /// Forgets a key and all that it read.
+    /// Drops a key with its reads.
     pub fn forget(&self, controller: ControllerId, key: &Key) {
         self.state.lock().forget(controller, key);
     }
@@ -314,7 +314,7 @@ impl Interests {
         }
     }
 
-    /// The token's thing changed.
+    /// Wakes the readers of a token.
     pub fn fire(&self, token: &Token) {
         let woken: Vec<_> = {
             let state = self.state.lock();
@@ -326,24 +326,24 @@ impl Interests {
         }
     }
 
-    /// Whether any key's last pass noted the token.
+    /// Whether a key's last pass noted the token.
     pub fn has_readers(&self, token: &Token) -> bool {
         self.state.lock().tokens.contains_key(token)
     }
 
-    /// How many reads are remembered, over all readers.
+    /// Number of reads of all readers.
     pub fn len(&self) -> usize {
         self.state.lock().readers.iter().flatten().map(|reader| reader.reads.len()).sum()
     }
 
-    /// Whether nothing is remembered.
+    /// Whether there are no reads.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl State {
-    /// The reader, unless it was forgotten or a later pass has begun.
+    /// The reader, unless it was dropped or a later pass has begun.
     fn reader(&mut self, reading: Reading) -> Option<&mut Reader> {
         self.readers.get_mut(reading.reader as usize)?.as_mut().filter(|r| r.generation == reading.generation)
     }
@@ -394,7 +394,7 @@ impl State {
         self.free.push(id);
     }
 
-    /// Removes one read from the index, with every map that becomes empty by it.
+    /// Removes a read from the index, with maps that become empty.
     fn drop_read(&mut self, id: u32, interest: &Interest, anchor: &Anchor) {
         match interest {
             Interest::Object { source, kind, namespace, name, news } => {
@@ -461,7 +461,7 @@ impl Readers {
         self.subscribers.is_empty() && self.objects.is_empty() && self.fields.is_empty() && self.listings.is_empty()
     }
 
-    /// The owner, or that exact label which the fewest other listings share.
+    /// The owner, or the exact label that the fewest other listings share.
     fn anchor(&self, namespace: Option<&Arc<str>>, selector: &Selector) -> Anchor {
         if let Some(owner) = selector.owner() {
             return Anchor::Owner(owner.clone());

@@ -9,7 +9,7 @@ use std::{fmt, ops::Deref, sync::Arc};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
 
-/// What a [`Kind`] is made of.
+/// Fields of a [`Kind`].
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KindFields {
     /// API group, empty for the core group.
@@ -45,12 +45,13 @@ impl Kind {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The same as kube's dynamic API wants it.
+    /// The kind as kube's dynamic API takes it.
     pub fn api_resource(&self) -> ApiResource {
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(&self.group, &self.version, &self.kind), &self.plural)
     }
 
-    /// A dynamic API over this kind: in `namespace`, or of the whole cluster where the kind or the argument has none.
+    /// A dynamic API for this kind in `namespace`; for the whole cluster if the kind is cluster-scoped or `namespace`
+    /// is empty.
     pub fn api(&self, client: &kube::Client, namespace: &str) -> kube::Api<DynamicObject> {
         let resource = self.api_resource();
         if self.namespaced && !namespace.is_empty() {
@@ -60,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// The URL path of the collection, or of one object of it.
+    /// URL path of the collection, or of an object.
     pub fn path(&self, namespace: &str, name: Option<&str>) -> String {
         let mut path = if self.group.is_empty() {
             format!("/api/{}", self.version)
@@ -80,7 +81,7 @@ impl Kind {
         path
     }
 
-    /// Whether group and kind are these, at whatever version.
+    /// Whether group and kind match, at any version.
     pub fn is(&self, group: &str, kind: &str) -> bool {
         *self.group == *group && *self.kind == *kind
     }
@@ -109,16 +110,16 @@ impl fmt::Debug for Kind {
 /// One object of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: Kind,
-    /// Its namespace; empty when the kind is cluster-scoped.
+    /// Empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
 }
 
 impl Key {
-    /// The key of `namespace/name` of `kind`.
+    /// The key of `namespace/name`.
     pub fn new(kind: &Kind, namespace: &str, name: &str) -> Self {
         Self { kind: kind.clone(), namespace: namespace.to_owned(), name: name.to_owned() }
     }
@@ -150,7 +151,7 @@ pub struct ClusterId {
 }
 
 impl ClusterId {
-    /// The cluster `namespace/name`.
+    /// The cluster of the Cluster object `namespace/name`.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }
@@ -162,7 +163,7 @@ impl fmt::Display for ClusterId {
     }
 }
 
-/// The API server that an object was read from or written to.
+/// API server of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
     /// The management cluster.

@@ -24,14 +24,14 @@ use crate::{
     reconciler::Reconciler,
 };
 
-/// How a manager runs.
+/// Settings of a [`Manager`].
 #[derive(Clone, Debug)]
 pub struct ManagerOptions {
     /// Every key runs at least this often, give or take a tenth.
     pub resync: Duration,
-    /// How long running passes may take to finish after shutdown.
+    /// How long passes in progress may take after shutdown.
     pub drain: Duration,
-    /// Backoff and rates.
+    /// Backoff and rate limits.
     pub rates: Rates,
 }
 
@@ -45,7 +45,6 @@ impl Default for ManagerOptions {
 #[derive(Clone)]
 pub struct Manager(Arc<Shared>);
 
-/// What all controllers share.
 struct Shared {
     cache: Cache,
     interests: Arc<Interests>,
@@ -54,15 +53,14 @@ struct Shared {
     metrics: Arc<Metrics>,
     options: ManagerOptions,
     exclusion: Exclusion<Claim>,
-    /// The tasks of controllers and passes.
     tasks: TaskTracker,
-    /// No new passes.
+    /// Cancelled: no new passes.
     stopping: CancellationToken,
-    /// Passes do not wait for caches any more.
+    /// Cancelled: passes no longer wait for caches.
     draining: CancellationToken,
 }
 
-/// A key of a controller, as it enters groups.
+/// A key of a controller as a member of exclusion groups.
 #[derive(Clone)]
 struct Claim {
     controller: ControllerId,
@@ -77,7 +75,7 @@ impl PartialEq for Claim {
 }
 
 impl Manager {
-    /// A manager of nothing yet. `cache` is of the management cluster and shares `interests`.
+    /// A manager without controllers. `cache` is of the management cluster and uses `interests`.
     pub fn new(
         cache: Cache,
         interests: Arc<Interests>,
@@ -99,18 +97,18 @@ impl Manager {
         }))
     }
 
-    /// Starts a controller for all objects of `kind`, with at most `concurrency` passes at a time. Passes start at once.
+    /// Starts a controller for all objects of `kind`, with at most `concurrency` passes at a time.
     pub fn add(&self, kind: Kind, reconciler: Arc<dyn Reconciler>, concurrency: usize) -> ControllerHandle {
         self.add_to(&WorkerSlots::new(concurrency), kind, reconciler)
     }
 
-    /// As [`Manager::add`], with slots that other controllers may use as well.
+    /// As [`Manager::add`], with slots that other controllers may share.
     pub fn add_to(&self, slots: &WorkerSlots, kind: Kind, reconciler: Arc<dyn Reconciler>) -> ControllerHandle {
         ControllerHandle(Controller::start(&self.0, kind, reconciler, slots))
     }
 
-    /// Runs until `shutdown`; then starts no further pass, lets running ones finish within the drain time, and writes
-    /// the events that are still waiting.
+    /// Runs until `shutdown`; then starts no pass, waits for running ones within the drain time, and writes queued
+    /// events.
     pub async fn run(&self, shutdown: CancellationToken) {
         shutdown.cancelled().await;
         self.0.stopping.cancel();
@@ -131,24 +129,24 @@ impl Manager {
 pub struct ControllerHandle(Arc<Controller>);
 
 impl ControllerHandle {
-    /// Passes that start from now on use this reconciler; running ones finish on the old, and their keys run again
-    /// only after that. Every key runs again.
+    /// Replaces the reconciler: running passes finish on the old one, and their keys run again only after that. Every
+    /// key runs again.
     pub fn replace(&self, reconciler: Arc<dyn Reconciler>) {
         self.0.replace(reconciler);
         self.trigger_all();
     }
 
-    /// So many passes at a time from now on, of all controllers that have the same slots: see [`WorkerSlots::resize`].
+    /// Changes the number of slots, for all controllers that share them: see [`WorkerSlots::resize`].
     pub fn resize(&self, slots: usize) {
         self.0.resize(slots);
     }
 
-    /// Runs every key soon, after those with changes.
+    /// Queues every key, behind those with changes.
     pub fn trigger_all(&self) {
         self.0.trigger_all();
     }
 
-    /// Starts no further pass, and waits for those that run.
+    /// Starts no further pass, and waits for the running ones.
     pub async fn stop(&self) {
         self.0.stop().await;
     }

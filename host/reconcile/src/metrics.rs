@@ -8,14 +8,14 @@ use prometheus_client::{
     registry::Registry,
 };
 
-/// Label `controller`.
+/// Label of metrics by controller.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct ControllerLabel {
-    /// Name of the controller.
+    /// Name of the controller, such as `machine`.
     pub controller: String,
 }
 
-/// Labels `controller` and `result`.
+/// Labels of finished passes.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct ResultLabels {
     /// Name of the controller.
@@ -24,7 +24,7 @@ pub struct ResultLabels {
     pub result: &'static str,
 }
 
-/// Labels `name` and `controller`, which are the same here as they are upstream.
+/// Labels of queue metrics; both names are the same, as upstream.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct QueueLabels {
     /// Name of the queue.
@@ -42,7 +42,7 @@ pub struct WriteLabels {
     pub verb: &'static str,
     /// API group of the kind.
     pub group: String,
-    /// Kind written.
+    /// Kind of the object.
     pub kind: String,
     /// `management` or `workload`.
     pub place: &'static str,
@@ -52,7 +52,7 @@ pub struct WriteLabels {
 
 type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// All metrics of this crate.
+/// Metrics of controllers, queues and writes.
 #[derive(Clone)]
 pub struct Metrics {
     pub(crate) reconciles: Family<ResultLabels, Counter>,
@@ -81,7 +81,7 @@ fn queue_buckets() -> Histogram {
 }
 
 impl Metrics {
-    /// Registers everything.
+    /// Registers all metrics.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::unregistered();
         let runtime = registry.sub_registry_with_prefix("controller_runtime");
@@ -101,7 +101,7 @@ impl Metrics {
         metrics
     }
 
-    /// Metrics that nobody reads, for tests and tools.
+    /// Unregistered metrics, for tests and tools.
     pub fn unregistered() -> Self {
         Self {
             reconciles: Family::default(),
@@ -119,7 +119,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a write request.
+    /// Counts a write request in `capwasm_api_writes_total`.
     pub fn count_write(&self, labels: &WriteLabels) {
         self.writes.get_or_create(labels).inc();
     }

@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use crate::kind::{ClusterId, Kind};
 
-/// What should be, as one pass decided it.
+/// Decision of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The reconciled object as it should be: what was observed, modified. `None` leaves it alone. The executor writes
     /// the differences (metadata and spec, then status) as merge patches, and nothing where nothing differs.
     pub desired: Option<Value>,
-    /// The reconciled object as its status should be when an operation fails: without what only the operations make true.
-    /// `None`: as `desired`.
+    /// The object to write when an operation fails: its status lacks what only the operations achieve. `None`:
+    /// `desired`.
     pub fallback: Option<Value>,
     /// Writes to other objects, in this order; the first failure stops the rest.
     pub operations: Vec<Operation>,
@@ -26,14 +26,14 @@ pub struct Plan {
     pub release: Vec<String>,
     /// Events about the reconciled object. Repeats are counted on one Event object.
     pub events: Vec<Event>,
-    /// The status has no news for anybody but people: it may wait for more, as [`status_delay`](crate::status_delay) says. Everything
-    /// else that the plan holds is written at once.
+    /// The status changes only for human readers and may be written later, as [`status_delay`](crate::status_delay) says.
+    /// The rest of the plan is written at once.
     pub status_may_wait: bool,
-    /// Run again after this time at the latest, though nothing changed.
+    /// Run again after this time at the latest, without a change.
     pub wake_after: Option<Duration>,
     /// Run again as soon as the caches show what this plan wrote.
     pub wake_when_applied: bool,
-    /// How the pass ended.
+    /// Result of the pass.
     pub verdict: Verdict,
 }
 
@@ -43,12 +43,12 @@ impl Plan {
         Self::default()
     }
 
-    /// A plan that makes the reconciled object `desired`.
+    /// A plan that makes the object `desired`.
     pub fn desire(desired: Value) -> Self {
         Self { desired: Some(desired), ..Self::default() }
     }
 
-    /// A plan that adds a finalizer, and runs again once that can be read: it has to be there before the first effect.
+    /// A plan that adds a finalizer before the first side effect, and runs again once the cache shows it.
     pub fn finalize(object: &Value, finalizer: &str) -> Self {
         let mut desired = object.clone();
         add_finalizer(&mut desired, finalizer);
@@ -56,19 +56,19 @@ impl Plan {
     }
 }
 
-/// How a pass ended. What a plan holds is written whatever the verdict.
+/// Result of a pass. The plan is written in any case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Verdict {
-    /// As desired; the retry count starts again.
+    /// Desired state reached; resets the retry count.
     #[default]
     Done,
-    /// Something that was read has to change first; the retry count starts again.
+    /// Something that was read has to change first; resets the retry count.
     Waiting,
-    /// Failed: an event and a log line tell why.
+    /// Failed; reported by an event and a log line.
     Failed {
         /// CamelCase reason of the event.
         reason: String,
-        /// One sentence for a human.
+        /// Message of the event.
         message: String,
         /// When to run again at the latest; overrides the backoff.
         retry_after: Option<Duration>,
@@ -78,13 +78,13 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// A failure that is tried again with exponential backoff.
+    /// A failure that is retried with exponential backoff.
     pub fn retry(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Failed { reason: reason.into(), message: message.into(), retry_after: None, backoff: true }
     }
 }
 
-/// Which API server an operation goes to.
+/// API server of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// The management cluster.
@@ -97,11 +97,11 @@ pub enum Place {
 /// One write to an object other than the reconciled one.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Names its result in the next pass.
+    /// Name of the result in the next pass.
     pub key: String,
-    /// Where.
+    /// API server to write to.
     pub place: Place,
-    /// What.
+    /// The write.
     pub action: Action,
 }
 
@@ -117,7 +117,7 @@ impl Operation {
     }
 }
 
-/// What an operation does. Objects are complete: apiVersion, kind, metadata.
+/// Action of an operation. Objects are complete: apiVersion, kind, metadata.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Create if absent. An object of that name that is ours is adopted; another's is a conflict. Ours is what shares an
@@ -126,20 +126,20 @@ pub enum Action {
     Create(Value),
     /// Server-side apply: only for objects whose whole intent is ours.
     Apply {
-        /// The intent.
+        /// The applied configuration.
         object: Value,
         /// Field manager.
         manager: String,
-        /// Take fields from other managers.
+        /// Takes fields from other managers.
         force: bool,
     },
-    /// JSON merge patch.
+    /// JSON merge patch (RFC 7396).
     Patch {
         /// The object to patch.
         target: Target,
-        /// The patch.
+        /// The merge patch.
         merge: Value,
-        /// Refused (conflict) unless the object still has this resourceVersion.
+        /// Refused as a conflict unless the object has this resourceVersion.
         resource_version: Option<String>,
         /// `Some("status")` patches the status.
         subresource: Option<&'static str>,
@@ -148,48 +148,48 @@ pub enum Action {
     Delete {
         /// The object to delete.
         target: Target,
-        /// Only the object with this uid.
+        /// Deletes only the object with this uid.
         uid: Option<String>,
-        /// What becomes of its dependents; the server's default when `None`.
+        /// Deletion of dependents; the server's default when `None`.
         propagation: Option<Propagation>,
     },
     /// Sets one condition on another object's status, read live and guarded by its resourceVersion.
     SetCondition {
-        /// The object to set it on.
+        /// Object with the condition.
         target: Target,
-        /// The condition: `type`, `status`, `reason`, `message`; `lastTransitionTime` is kept or set by the executor.
+        /// `type`, `status`, `reason` and `message`; the executor sets `lastTransitionTime`.
         condition: Value,
     },
     /// Evicts a Pod. Refused with [`Refusal::Limit`](capwasm_contract::Refusal::Limit) while a disruption budget forbids it.
     Evict {
-        /// The Pod.
+        /// Pod to evict.
         target: Target,
         /// Grace period in seconds; the Pod's own when `None`.
         grace_period: Option<i64>,
     },
 }
 
-/// What becomes of the dependents of a deleted object.
+/// Deletion of dependents (`propagationPolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// Deleted after it.
+    /// After the object.
     Background,
-    /// Deleted before it.
+    /// Before the object.
     Foreground,
-    /// Left alone.
+    /// Never.
     Orphan,
 }
 
-/// One object, named without knowing its plural or scope.
+/// Reference to an object, without plural or scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// `group/version`.
+    /// `group/version`, or `v1` for the core group.
     pub api_version: String,
     /// Kind in CamelCase.
     pub kind: String,
-    /// Namespace; empty for cluster-scoped kinds.
+    /// Empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
 }
 
@@ -204,7 +204,7 @@ impl Target {
         }
     }
 
-    /// The target that an object is itself.
+    /// Reference to `object`.
     pub fn of(object: &Value) -> Self {
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
@@ -216,5 +216,5 @@ impl Target {
     }
 }
 
-/// How the operations of a plan ended, by their keys, in order. Those after the first failure are not in it.
+/// Results of operations by key, in order, up to the first failure.
 pub type Results = Vec<(String, Result<(), Refused>)>;

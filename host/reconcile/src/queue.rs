@@ -1,7 +1,7 @@
 //! When a key runs: once at a time, once for many changes, later after failures.
 //!
-//! Pure: it is told the time. It says which keys may run ([`Queue::ready`]) and how urgently; in which order they do is not its
-//! business. A key that runs very often is slowed down to a steady rate, so that a reconciler whose writes wake itself cannot
+//! Pure: the time is an argument. It says which keys may run ([`Queue::ready`]) and how urgently, not in which order. A
+//! key that runs very often is slowed down to a steady rate, so that a reconciler whose writes wake itself cannot
 //! occupy the host.
 //!
 //! A change may be one that nobody hurries for ([`Urgency::Later`]): what a key wrote itself, or what people alone read. Such changes
@@ -30,17 +30,17 @@ pub enum Urgency {
 pub struct Rates {
     /// Delay after the first failure; doubled by each further one.
     pub backoff: Duration,
-    /// Most delay after a failure.
+    /// Longest delay after a failure.
     pub most_backoff: Duration,
-    /// Conflicts in a row that are tried again at once.
+    /// Consecutive conflicts that are retried at once.
     pub free_conflicts: u32,
-    /// Runs of one key in quick succession before it is slowed down.
+    /// Runs of one key in quick succession before it is rate limited.
     pub burst: f64,
-    /// Runs of one key per second when it is slowed down.
+    /// Runs of one key per second when it is rate limited.
     pub rate: f64,
-    /// Retries per second, over all keys, beyond which they are delayed more.
+    /// Retries of all keys per second before they are delayed.
     pub retry_rate: f64,
-    /// Retries in quick succession, over all keys.
+    /// Retries of all keys in quick succession before they are delayed.
     pub retry_burst: f64,
 }
 
@@ -58,31 +58,31 @@ impl Default for Rates {
     }
 }
 
-/// How a run ended, for the queue.
+/// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Well; run again after this time at the latest.
+    /// Succeeded; run again after this time at the latest.
     Done(Duration),
-    /// Well; run again at once.
+    /// Succeeded; run again at once.
     Again,
-    /// Decided on old data; run again at once, the first few times.
+    /// Decided on stale data; run again at once, the first few times.
     Conflict,
-    /// Failed; run again by exponential backoff.
+    /// Failed; run again with exponential backoff.
     Backoff,
     /// Failed; run again after this time at the latest.
     RetryAfter(Duration),
-    /// The key has no object any more.
+    /// The object does not exist any more.
     Forget,
 }
 
-/// How urgently a key wants to run.
+/// Urgency of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// Before all others: it has waited for something else already.
+    /// Before all others: it has waited for an exclusion group.
     First,
     /// Something changed.
     Change,
-    /// Nothing is known to have changed.
+    /// Periodic run without a known change.
     Resync,
 }
 
@@ -90,7 +90,7 @@ pub enum Rank {
 pub struct Queue<K> {
     rates: Rates,
     entries: HashMap<K, Entry>,
-    /// Keys that nobody was told of since they became ready, or more urgent.
+    /// Keys that became ready, or more urgent, since [`Queue::ready`] returned them.
     news: VecDeque<K>,
     timers: BTreeMap<(Instant, u64), K>,
     timer_count: u64,
@@ -100,7 +100,7 @@ pub struct Queue<K> {
 
 struct Entry {
     state: State,
-    /// Changed while it ran.
+    /// Changed during its run.
     changed: bool,
     /// Changed while it ran, but nobody hurries.
     changed_later: bool,
@@ -109,7 +109,7 @@ struct Entry {
     timer: Option<(Instant, u64)>,
     failures: u32,
     conflicts: u32,
-    /// Tries since something changed.
+    /// Runs since the last change.
     attempt: u32,
     runs: Bucket,
 }
@@ -117,26 +117,26 @@ struct Entry {
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Idle,
-    /// May run, since then.
+    /// Ready since then.
     Ready {
         since: Instant,
         rank: Rank,
-        /// Whether [`Queue::ready`] has still to tell.
+        /// Whether [`Queue::ready`] has not returned it yet.
         news: bool,
     },
     Running,
-    /// Waits for something that is not the queue's; see [`Queue::park`].
+    /// Waits for something outside of the queue; see [`Queue::park`].
     Parked,
 }
 
-/// A run that starts.
+/// A started run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run<K> {
-    /// The key.
+    /// Key of the object.
     pub key: K,
-    /// How long it has been ready.
+    /// Time from ready to start.
     pub waited: Duration,
-    /// 1 for the first try since something changed.
+    /// 1 for the first run since a change.
     pub attempt: u32,
 }
 
@@ -154,7 +154,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// Something changed for the key: it runs as soon as it may.
+    /// Queues a key after a change.
     pub fn add(&mut self, key: &K, now: Instant) {
         let entry = self.entry(key, now);
         entry.attempt = 0;
@@ -208,7 +208,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// The next key that became ready, or more urgent: it has to be started, as soon as there is a place for it.
+    /// The next key that became ready, or more urgent, to be started when there is a slot.
     pub fn ready(&mut self, now: Instant) -> Option<(K, Rank)> {
         self.fire_timers(now);
         loop {
@@ -222,7 +222,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// The key runs until [`Queue::done`], if it is ready: one that became more urgent may be started twice.
+    /// Starts a ready key, which runs until [`Queue::done`]. `None` for a key that is not ready: one that became more
+    /// urgent is returned twice.
     pub fn start(&mut self, key: &K, now: Instant) -> Option<Run<K>> {
         let rates = self.rates;
         let entry = self.entries.get_mut(key)?;
@@ -240,7 +241,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         Some(Run { key, waited: now.saturating_duration_since(since), attempt })
     }
 
-    /// The running key cannot run yet; changes are not lost meanwhile.
+    /// Suspends a running key; changes meanwhile are not lost.
     pub fn park(&mut self, key: &K) {
         if let Some(entry) = self.entries.get_mut(key)
             && entry.state == State::Running
@@ -250,7 +251,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// The parked key goes on running after all.
+    /// Continues the run of a parked key.
     pub fn resume(&mut self, key: &K) {
         if let Some(entry) = self.entries.get_mut(key)
             && entry.state == State::Parked
@@ -260,7 +261,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// The parked key may run.
+    /// Makes a parked key ready.
     pub fn unpark(&mut self, key: &K, now: Instant) {
         if let Some(entry) = self.entries.get_mut(key)
             && entry.state == State::Parked
@@ -271,7 +272,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
     }
 
-    /// The running key has ended its run. `jitter` between 0 and 1 spreads retries.
+    /// Ends a run. `jitter` between 0 and 1 spreads retries.
     pub fn done(&mut self, key: &K, outcome: Outcome, jitter: f64, now: Instant) {
         let rates = self.rates;
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -316,17 +317,17 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         self.timers.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// How many keys are ready and were not started.
+    /// Number of ready keys.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// How many keys are known.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no key is known.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -346,7 +347,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         })
     }
 
-    /// An idle key may run, or, if it has run too often lately, a little later.
+    /// Makes an idle key ready, or, if it has run too often lately, sets its timer.
     fn make_ready(&mut self, key: &K, now: Instant, rank: Rank) {
         let rates = self.rates;
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -389,7 +390,6 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     }
 }
 
-/// A token bucket.
 struct Bucket {
     tokens: f64,
     filled: Instant,
@@ -402,13 +402,13 @@ impl Bucket {
         self.filled = now;
     }
 
-    /// How long until there is a token.
+    /// Time until a token is available.
     fn wait(&mut self, burst: f64, rate: f64, now: Instant) -> Duration {
         self.fill(burst, rate, now);
         if self.tokens >= 1.0 { Duration::ZERO } else { Duration::from_secs_f64((1.0 - self.tokens) / rate) }
     }
 
-    /// Takes a token, on credit if need be, and says how long it would have taken to come.
+    /// Takes a token, on credit if necessary. Returns how long it takes to be available.
     fn take(&mut self, burst: f64, rate: f64, now: Instant) -> Duration {
         let wait = self.wait(burst, rate, now);
         self.tokens -= 1.0;
@@ -433,7 +433,6 @@ mod tests {
         (Queue::new(Rates::default(), now), now)
     }
 
-    /// Starts the next key.
     fn pop(queue: &mut Queue<u32>, now: Instant) -> Option<Run<u32>> {
         while let Some((key, _)) = queue.ready(now) {
             if let Some(run) = queue.start(&key, now) {

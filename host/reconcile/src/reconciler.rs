@@ -1,4 +1,4 @@
-//! The one shape of a controller: a function from what is observed to a [`Plan`].
+//! Interface of a controller: a function from observed state to a [`Plan`].
 
 use std::sync::Arc;
 
@@ -13,71 +13,72 @@ use crate::{
     view::View,
 };
 
-/// A reconciler of one kind. It reads through the pass's view and writes nothing: what it wants goes into the plan.
+/// Reconciler of one kind. It reads through the pass's view, and writes only through its plan.
 #[async_trait]
 pub trait Reconciler: Send + Sync + 'static {
     /// Name for metrics (label `controller`), logs and events, as in `machine`.
     fn name(&self) -> &str;
 
-    /// Passes with the same answer never run at the same time, whatever their controller. Must be cheap.
+    /// Exclusion group of an object: passes of one group never run at the same time, over all controllers. Must be
+    /// cheap.
     fn exclusion(&self, _object: &Value) -> Option<String> {
         None
     }
 
-    /// The label that divides its slots: objects of one namespace with the same value have at most a quarter of them, and so have
-    /// those of a namespace without the label. `None`: whoever comes first.
+    /// Label that divides the slots: the objects of one namespace with the same value get at most a quarter of them,
+    /// and so do those without the label. `None`: first come, first served.
     fn divided_by(&self) -> Option<&str> {
         None
     }
 
-    /// The finalizers that it puts on every object of its kind before it acts on it. What a plan creates is born with them.
+    /// Finalizers of every object of its kind. Plans of other controllers create objects with them.
     fn finalizers(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Decides what should be. Called again after each change of the object or of anything that was read.
+    /// Decides what should be. Runs again after each change of the object or of anything that it read.
     ///
     /// # Errors
     /// An error discards the pass: nothing is written, and the key is tried again with backoff.
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError>;
 }
 
-/// What one call of [`Reconciler::reconcile`] is about.
+/// Input of [`Reconciler::reconcile`].
 pub struct Pass<'a> {
-    /// The object's key.
+    /// Key of the object.
     pub key: &'a Key,
-    /// The object as the cache has it, without managedFields.
+    /// The object from the cache, without managedFields.
     pub object: Arc<Value>,
-    /// Reads, remembered for this key.
+    /// Reads; remembered for this key.
     pub view: &'a View,
-    /// 1 for the first try, counting up while passes fail.
+    /// 1 for the first run, counting up while passes fail.
     pub attempt: u32,
-    /// How the operations of this key's previous plan ended; empty after a restart.
+    /// Results of the operations of the previous plan; empty after a restart.
     pub results: Results,
-    /// The time of the pass. Decisions use this instead of the clock.
+    /// Time of the pass, to be used instead of the clock.
     pub now: Timestamp,
-    /// Of everything that happens in the pass: 32 hex digits.
+    /// Id of logs, spans and calls of the pass: 32 hex digits.
     pub trace_id: &'a str,
 }
 
-/// A pass that came to no plan.
+/// Why a pass has no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
-    /// Something could not be read.
+    /// A read failed.
     #[error(transparent)]
     Read(#[from] CacheError),
-    /// Anything else.
+    /// Another failure.
     #[error("{reason}: {message}")]
     Failed {
         /// CamelCase reason for the event.
         reason: String,
-        /// One sentence for a human.
+        /// Message of the event.
         message: String,
     },
 }
 
 impl ReconcileError {
-    /// A failure of the reconciler's own.
+    /// A failure of the reconciler itself.
     pub fn failed(reason: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Failed { reason: reason.into(), message: message.into() }
     }

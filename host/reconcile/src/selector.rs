@@ -1,7 +1,7 @@
-//! Which objects of a kind are meant: a label selector, and "owned by".
+//! Selectors of objects of a kind: by labels and by owner.
 //!
-//! A selector that demands an exact label (`k=v`) or an owner is *indexed*: neither a list nor a changed object has to
-//! look at more than the objects, or the interests, that share that label or owner.
+//! A selector with an exact label (`k=v`) or an owner is *indexed*: lists and changed objects look only at objects, or
+//! interests, with the same label or owner.
 
 use std::{fmt, sync::Arc};
 
@@ -9,10 +9,10 @@ pub use capwasm_object::selector::SelectorError;
 use capwasm_object::{owners, selector};
 use serde_json::Value;
 
-/// A label key and its value.
+/// Label key and value.
 pub type Label = (Arc<str>, Arc<str>);
 
-/// Which objects of a kind are meant. All requirements must hold.
+/// Selects objects that meet all requirements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selector {
     labels: selector::Selector,
@@ -57,50 +57,50 @@ impl Selector {
         selector::Selector::of(selector).map(Self::from)
     }
 
-    /// Demands in addition that the label exists.
+    /// Adds: the label exists.
     #[must_use]
     pub fn with_label(mut self, key: &str) -> Self {
         self.labels = self.labels.with_label(key);
         self
     }
 
-    /// Demands in addition that the label has this value.
+    /// Adds: the label has this value.
     #[must_use]
     pub fn and_label(mut self, key: &str, value: &str) -> Self {
         self.labels = self.labels.and_label(key, value);
         self
     }
 
-    /// Demands in addition an owner reference to this uid.
+    /// Adds: an owner reference to this uid.
     #[must_use]
     pub fn and_owner(mut self, uid: &str) -> Self {
         self.owner = Some(uid.into());
         self
     }
 
-    /// Whether an object with these labels and owners is meant. An owner requirement holds when `owners` has it.
+    /// Whether an object with these labels and owners is selected.
     pub fn matches<'a>(&self, label: impl Fn(&str) -> Option<&'a str>, owners: &[Arc<str>]) -> bool {
         self.owner.as_ref().is_none_or(|owner| owners.contains(owner)) && self.labels.matches(label)
     }
 
-    /// The same for an object as JSON.
+    /// As [`Selector::matches`], for an object as JSON.
     pub fn matches_object(&self, object: &Value) -> bool {
         self.owner.as_ref().is_none_or(|owner| owners::is_owned_by(object, owner)) && self.labels.matches_object(object)
     }
 
-    /// The owner that is demanded.
+    /// The required owner.
     pub(crate) fn owner(&self) -> Option<&Arc<str>> {
         self.owner.as_ref()
     }
 
-    /// The exact labels that are demanded.
+    /// The required exact labels.
     pub(crate) fn exact(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         self.labels.exact()
     }
 }
 
 impl fmt::Display for Selector {
-    /// The form that the server takes; an owner cannot be said there and is left out.
+    /// The `labelSelector` parameter of requests; without the owner, which it cannot express.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.labels.fmt(f)
     }

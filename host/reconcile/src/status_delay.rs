@@ -1,25 +1,24 @@
-//! Status that may wait a moment, so that an object that gets on quickly is written once and not at every step.
+//! Delayed status writes: an object that changes quickly is written once and not at every step.
 //!
-//! A reconciler says of its plan that its status is news for nobody but people ([`Plan::status_may_wait`]). Such a status is not
-//! written at once; the key runs again when [`LONGEST`] is over, and before that whenever something changes. The first pass with
-//! news writes all. What is held exists nowhere but in the next decision: a host that ends loses nothing that it would not find
-//! again.
+//! A reconciler marks a plan whose status changes only for human readers ([`Plan::status_may_wait`]). Such a status is not
+//! written at once; the key runs again after [`LONGEST`], and before that whenever something changes. The first pass whose status
+//! may not wait writes all. Nothing is stored meanwhile: the next pass computes the status again, also after a restart.
 
 use std::time::{Duration, Instant};
 
 use crate::plan::{Plan, Verdict};
 
-/// How long a status may wait, counted from the first pass that did not write it, or from the last write of the rest of its
-/// object: whoever writes that gets on, and what comes next can be told with it.
+/// How long a status may wait, from the first pass that did not write it, or from the last write to the rest of its
+/// object.
 pub const LONGEST: Duration = Duration::from_secs(1);
 
-/// Since when a status waits that was not written now, `wrote` being whether the rest of its object was.
+/// Start of the wait for a status that was not written in this pass; `wrote` is whether the rest of the object was.
 pub(crate) fn since(before: Option<Instant>, wrote: bool, now: Instant) -> Instant {
     before.filter(|_| !wrote).unwrap_or(now)
 }
 
-/// How long the plan's status may still wait; `None` when it is to be written now. `since` is what
-/// [`since`] said of the last pass. Never while an object is deleted, nor after a failure: people wait for these.
+/// How long the plan's status may still wait; `None`: write it now. `since` is the result of [`since`] for the last
+/// pass. A status does not wait while the object is deleted, nor after a failure.
 pub(crate) fn remaining(plan: &Plan, deleting: bool, since: Option<Instant>, now: Instant) -> Option<Duration> {
     if !plan.status_may_wait || deleting || matches!(plan.verdict, Verdict::Failed { .. }) {
         return None;

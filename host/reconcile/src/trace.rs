@@ -1,4 +1,4 @@
-//! The id under which everything that happens in one pass is found again: log lines, spans, calls of providers.
+//! Trace id of a pass, common to log lines, spans and calls of providers.
 
 use jiff::Timestamp;
 

@@ -1,4 +1,4 @@
-//! What one pass reads. Every read is remembered, of absent objects too, and wakes the key when its answer may change.
+//! Reads of one pass. Every read is remembered, of absent objects too, and wakes the key when its result may change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     selector::Selector,
 };
 
-/// The reads of one pass of one key. Cheap to clone; all clones belong to the same pass.
+/// Reads of one pass of one key. Cheap to clone; clones belong to the same pass.
 #[derive(Clone)]
 pub struct View {
     cache: Cache,
@@ -23,7 +23,7 @@ pub struct View {
 }
 
 impl View {
-    /// The reads of a pass that began as `reading`.
+    /// Reads of the pass `reading`.
     pub fn new(cache: &Cache, interests: &Arc<Interests>, reading: Reading) -> Self {
         Self {
             cache: cache.clone(),
@@ -33,12 +33,12 @@ impl View {
         }
     }
 
-    /// Reads that nobody remembers: for tools and tests.
+    /// Reads that are not remembered: for tools and tests.
     pub fn unremembered(cache: &Cache) -> Self {
         Self { cache: cache.clone(), pass: None, news: News::Any, look_again: Arc::default() }
     }
 
-    /// The same pass reading from another cluster's cache.
+    /// The same pass, reading from another cluster's cache.
     #[must_use]
     pub fn in_source(&self, cache: &Cache) -> Self {
         Self { cache: cache.clone(), ..self.clone() }
@@ -72,7 +72,7 @@ impl View {
         self.or_wait_for_crd(group, kind, self.cache.kind_at(api_version, kind).await)
     }
 
-    /// An object from the cache. Kinds that are cached as metadata only (Secrets, CRDs) have just that.
+    /// An object from the cache. Kinds that are cached as metadata only (Secrets, CRDs) have nothing else.
     ///
     /// # Errors
     /// When the cache cannot be filled in time.
@@ -81,7 +81,7 @@ impl View {
         self.cache.get(kind, namespace, name).await
     }
 
-    /// The same as JSON text.
+    /// As [`View::get`], as JSON text.
     ///
     /// # Errors
     /// When the cache cannot be filled in time.
@@ -90,8 +90,8 @@ impl View {
         self.cache.get_text(kind, namespace, name).await
     }
 
-    /// As [`View::get`], but the key is woken only when one of these fields (JSON pointers) changes, or the object comes or goes. All of
-    /// it is handed back; the other fields may have changed without anybody being told.
+    /// As [`View::get`], but only changes of these fields (JSON pointers), creation and deletion wake the key; other
+    /// fields of the result may be outdated.
     ///
     /// # Errors
     /// When the cache cannot be filled in time.
@@ -114,7 +114,7 @@ impl View {
         self.cache.get(kind, namespace, name).await
     }
 
-    /// Objects from the cache, in the order of namespace and name.
+    /// Objects from the cache, by namespace and name.
     ///
     /// # Errors
     /// When the cache cannot be filled in time.
@@ -128,7 +128,7 @@ impl View {
         self.cache.list(kind, namespace, selector).await
     }
 
-    /// The same as JSON texts.
+    /// As [`View::list`], as JSON texts.
     ///
     /// # Errors
     /// When the cache cannot be filled in time.
@@ -142,8 +142,8 @@ impl View {
         self.cache.list_texts(kind, namespace, selector).await
     }
 
-    /// An object straight from the server: for the data of Secrets, and where the cache's delay matters. The key is
-    /// woken when the object changes, if its kind is cached at all.
+    /// An object read from the server: for data of Secrets, and where the cache's delay matters. Changes of the object
+    /// wake the key if its kind is cached.
     ///
     /// # Errors
     /// When the server cannot be asked.
@@ -156,12 +156,12 @@ impl View {
         self.cache.get_live(kind, namespace, name).await
     }
 
-    /// Remembers something that is no object; [`Interests::fire`] wakes the key.
+    /// Registers a token; [`Interests::fire`] wakes the key.
     pub fn note(&self, token: Token) {
         self.remember(Interest::Token(token));
     }
 
-    /// When the pass should be repeated at the latest, as far as its reads are concerned.
+    /// When to run again at the latest because of this pass's reads.
     pub(crate) fn look_again(&self) -> Option<Duration> {
         *self.look_again.lock()
     }

@@ -15,14 +15,14 @@ use crate::reference::Reference;
 use crate::sign::{self, Verification};
 use crate::store::Store;
 
-/// Media type of the config.
+/// Media type of the config of a WebAssembly artifact.
 pub const WASM_CONFIG: &str = "application/vnd.wasm.config.v0+json";
-/// Media type of the one layer.
+/// Media type of the component's layer.
 pub const COMPONENT_LAYER: &str = "application/wasm";
-/// Bytes of the largest component that a host takes.
+/// Largest component that a host takes, in bytes.
 pub const LARGEST_COMPONENT: u64 = 64 << 20;
 
-/// A component with the manifest and config that name it.
+/// A component with the manifest and config of its artifact.
 #[derive(Clone, Debug)]
 pub struct Artifact {
     component: Bytes,
@@ -31,11 +31,11 @@ pub struct Artifact {
     digest: Digest,
 }
 
-/// The config, which repeats what the layer is for those who do not fetch it.
+/// Config of the artifact, which repeats properties of the layer for clients that do not fetch it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Config {
-    /// The layout asks for a time; a constant keeps the digest the component's own.
+    /// The layout requires a time; a constant makes the digest depend on the component only.
     created: &'static str,
     architecture: &'static str,
     os: &'static str,
@@ -51,7 +51,7 @@ struct Interfaces {
 }
 
 impl Artifact {
-    /// Of a component; `annotations` go on the manifest.
+    /// Artifact of a component; `annotations` become those of the manifest.
     ///
     /// # Errors
     /// When the bytes are not a component.
@@ -74,13 +74,13 @@ impl Artifact {
         Ok(Self { component, config, digest: Digest::of(&manifest), manifest })
     }
 
-    /// What names it, and what a signature signs.
+    /// Digest of the manifest, which is what signatures are for.
     #[must_use]
     pub fn digest(&self) -> &Digest {
         &self.digest
     }
 
-    /// Stores it, and returns the name that always means it.
+    /// Stores the artifact. Returns its reference by digest.
     ///
     /// # Errors
     /// When the repository does not take it, or the reference asks for another digest.
@@ -96,18 +96,18 @@ impl Artifact {
     }
 }
 
-/// A component that was pulled.
+/// A pulled component.
 #[derive(Clone, Debug)]
 pub struct Pulled {
-    /// The name that always means it.
+    /// Reference by digest.
     pub reference: Reference,
-    /// Its bytes.
+    /// Content of the component.
     pub component: Bytes,
-    /// Of its bytes.
+    /// Digest of the component.
     pub digest: Digest,
 }
 
-/// What a reference names now: the digest and the manifest's bytes, unparsed.
+/// Digest and unparsed bytes of the manifest that a reference names at present.
 ///
 /// # Errors
 /// When there is no such manifest.
@@ -116,7 +116,7 @@ pub async fn resolve(store: &dyn Store, reference: &Reference) -> Result<(Digest
     Ok((Digest::of(&manifest), manifest))
 }
 
-/// Fetches a component of at most `limit` bytes, once its signature is verified.
+/// Fetches a component of at most `limit` bytes, after verifying its signature.
 ///
 /// # Errors
 /// When it is not there, is too large or damaged, is something else, or is not signed as demanded.
@@ -149,7 +149,7 @@ fn component_layer(manifest: &Manifest) -> Result<&Descriptor, String> {
     }
 }
 
-/// Names that the outermost component imports and exports.
+/// Imports and exports of the outermost component.
 fn interfaces(bytes: &[u8]) -> Result<Interfaces, String> {
     let (mut imports, mut exports) = (BTreeSet::new(), BTreeSet::new());
     let mut depth = 0_usize;

@@ -1,4 +1,4 @@
-//! Artifacts from one repository to another, with their signatures.
+//! Copies artifacts between repositories, with their signatures.
 
 use bytes::Bytes;
 
@@ -9,8 +9,8 @@ use crate::reference::{Reference, Version};
 use crate::sign::{Verification, signature_tag, verify};
 use crate::store::Store;
 
-/// Copies what `reference` names, and the signatures beside it, once they are verified as demanded. Returns the name that
-/// always means it, and whether there were signatures.
+/// Copies an artifact with its signatures, after verifying them. Returns its reference by digest, and whether there
+/// were signatures.
 ///
 /// # Errors
 /// When it cannot be read, verified or written.

@@ -1,4 +1,4 @@
-//! Who asks a registry: what `docker login` writes, and what a Secret of the type `kubernetes.io/dockerconfigjson` holds.
+//! Registry credentials: the format of `docker login` and of Secrets of type `kubernetes.io/dockerconfigjson`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,19 +9,19 @@ use serde::Deserialize;
 
 use crate::reference::Reference;
 
-/// What a registry is shown.
+/// Credentials for one registry.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
-    /// For the registry itself or its token service.
+    /// User and password, for the registry or its token service.
     Basic {
-        /// The user.
+        /// Name of the user.
         username: String,
-        /// The password, or a token that stands for one.
+        /// Password, or an access token in its place.
         password: String,
     },
-    /// A refresh token (OAuth 2), which the token service exchanges.
+    /// OAuth 2 refresh token, which the token service exchanges.
     Identity(String),
-    /// A token of the registry itself.
+    /// Access token for the registry.
     Bearer(String),
 }
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Credentials {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Not the format.
+    /// The JSON is invalid.
     #[error("unable to read the registry credentials: {0}")]
     Unreadable(#[source] serde_json::Error),
     /// `auth` is not base64 of `user:password`.
@@ -44,7 +44,7 @@ pub enum ConfigError {
     BadAuth(String),
 }
 
-/// Credentials of several registries.
+/// Credentials by registry.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DockerConfig {
@@ -71,7 +71,7 @@ struct Entry {
 }
 
 impl DockerConfig {
-    /// Reads the JSON.
+    /// Parses the JSON.
     ///
     /// # Errors
     /// When it is none.
@@ -79,7 +79,8 @@ impl DockerConfig {
         serde_json::from_slice(bytes).map_err(ConfigError::Unreadable)
     }
 
-    /// Those for the repository: of the longest entry that is its registry, or its registry and the beginning of its path.
+    /// Credentials for a repository: those of the longest matching entry, which is its registry or a prefix of its
+    /// name.
     ///
     /// # Errors
     /// When the entry has no usable credentials.
@@ -91,7 +92,7 @@ impl DockerConfig {
         }
     }
 
-    /// The program (`docker-credential-<name>`) that keeps the registry's credentials outside of the file.
+    /// Name of the credential helper (`docker-credential-<name>`) for the registry.
     #[must_use]
     pub fn helper(&self, reference: &Reference) -> Option<&str> {
         let own = self.cred_helpers.iter().find(|(key, _)| plain(key) == reference.registry()).map(|(_, name)| name);
@@ -123,7 +124,7 @@ impl Entry {
     }
 }
 
-/// An entry without what Docker has written around hosts over the years.
+/// The key without scheme and path, which Docker has added to hosts over time.
 fn plain(key: &str) -> &str {
     let key = key.trim_start_matches("https://").trim_start_matches("http://").trim_end_matches('/');
     let key = key.strip_suffix("/v1").or_else(|| key.strip_suffix("/v2")).unwrap_or(key);

@@ -1,4 +1,4 @@
-//! Digests, of which there is one kind: SHA-256.
+//! SHA-256 digests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// `sha256:` and 64 hexadecimal digits. Safe in a path: it has no other characters.
+/// `sha256:` and 64 hexadecimal digits, which are safe in a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(String);
@@ -14,20 +14,20 @@ pub struct Digest(String);
 const PREFIX: &str = "sha256:";
 
 impl Digest {
-    /// Of these bytes.
+    /// Digest of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         Self(format!("{PREFIX}{hex}"))
     }
 
-    /// The digits alone.
+    /// The hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> &str {
         &self.0[PREFIX.len()..]
     }
 
-    /// With the name of the algorithm.
+    /// `sha256:<hex>`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -40,7 +40,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// What is not a digest.
+/// A text is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a digest: sha256: and 64 hexadecimal digits in lower case are expected")]
 pub struct NotADigest(String);

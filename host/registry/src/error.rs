@@ -1,148 +1,148 @@
-//! Why an artifact is not there, or not trusted.
+//! Errors of operations on artifacts.
 
 use crate::credentials::ConfigError;
 use crate::digest::Digest;
 use crate::reference::ReferenceError;
 use crate::sign::key::KeyError;
 
-/// Why something with an artifact failed. `what` is what was asked for, in words.
+/// Why an operation on an artifact failed. `what` names the artifact or part.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The name is none.
+    /// The reference is malformed.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// A tag alone: what it names may change while it is looked at.
+    /// A reference with a tag only, which may change meanwhile, where a digest is needed.
     #[error("{0} names no digest, which is what a signature is of")]
     Unpinned(String),
-    /// A key cannot be used.
+    /// A key is unusable.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Credentials cannot be used.
+    /// Credentials are unusable.
     #[error(transparent)]
     Credentials(#[from] ConfigError),
-    /// A certificate of an own authority cannot be used.
+    /// The configured certificate authority is unusable.
     #[error("unable to use the registry's certificate authority: {0}")]
     Authority(String),
-    /// No connection, or it broke.
+    /// The connection failed.
     #[error("unable to reach {registry}")]
     Connect {
         /// Host and port.
         registry: String,
-        /// What the connection says.
+        /// Error of the connection.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Nothing came for a while.
+    /// The registry did not answer in time.
     #[error("{registry} did not answer within {seconds} seconds")]
     Timeout {
         /// Host and port.
         registry: String,
-        /// How long it had.
+        /// The timeout in seconds.
         seconds: u64,
     },
-    /// The registry wants other credentials, or none are enough.
+    /// The registry refuses the credentials, or demands some.
     #[error("{registry} denies access to {repository}{said}")]
     Denied {
         /// Host and port.
         registry: String,
-        /// The repository.
+        /// Name of the repository.
         repository: String,
-        /// `: …`, or what to do where no credentials were given.
+        /// `: …` with the registry's message, or advice if no credentials were given.
         said: String,
     },
-    /// Nothing of that name.
+    /// No such manifest or blob.
     #[error("{0} is not there")]
     NotFound(String),
-    /// An answer that the protocol does not provide for.
+    /// An unexpected status.
     #[error("{registry} answers {status} to {what}{said}")]
     Status {
         /// Host and port.
         registry: String,
-        /// The HTTP status.
+        /// HTTP status code.
         status: u16,
-        /// What was asked.
+        /// The requested thing, such as `an upload`.
         what: String,
-        /// `: …` where the registry says more.
+        /// `: …` with the registry's message, or empty.
         said: String,
     },
-    /// The protocol was broken by the other side.
+    /// The registry violates the protocol.
     #[error("{registry} does not speak as a registry does: {why}")]
     Protocol {
         /// Host and port.
         registry: String,
-        /// How.
+        /// The violation.
         why: String,
     },
-    /// Unencrypted where it was not allowed.
+    /// TLS is required, and the URL has none.
     #[error("{0} would be spoken to without TLS, which was not allowed")]
     PlainHttp(String),
-    /// Larger than was allowed.
+    /// Content exceeds its limit.
     #[error("{what} is larger than {limit} bytes")]
     TooLarge {
-        /// What is.
+        /// The content, such as `the blob sha256:…`.
         what: String,
-        /// The cap, in bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// Other bytes than were named.
+    /// Content does not match its digest.
     #[error("{what} has the digest {found}, not {expected}")]
     WrongDigest {
-        /// What has.
+        /// The content, such as `the blob sha256:…`.
         what: String,
-        /// Asked for.
+        /// The expected digest.
         expected: Digest,
-        /// Received.
+        /// Digest of the received content.
         found: Digest,
     },
-    /// Fewer or more bytes than were named.
+    /// Content does not have the size of its descriptor.
     #[error("{what} has {found} bytes, not {expected}")]
     WrongSize {
-        /// What has.
+        /// The content, such as `the blob sha256:…`.
         what: String,
-        /// By its descriptor.
+        /// The expected size in bytes.
         expected: u64,
-        /// Received.
+        /// The received size in bytes.
         found: u64,
     },
-    /// Not a manifest of a component.
+    /// The artifact is not a component in the CNCF's layout.
     #[error("{what} is not a provider: {why}")]
     NotAProvider {
-        /// What is not.
+        /// The artifact, such as its reference by digest, or `the file`.
         what: String,
-        /// Why not.
+        /// The difference.
         why: String,
     },
-    /// Nobody signed it.
+    /// There is no signature.
     #[error(
         "{0} is not signed: there is no signature beside it (cosign 3 writes one only with --new-bundle-format=false \
          --use-signing-config=false --tlog-upload=false)"
     )]
     Unsigned(String),
-    /// Somebody else signed it, or something else was signed.
+    /// No signature is valid for a trusted key.
     #[error("{what} has no valid signature of a trusted key: {why}")]
     BadSignature {
-        /// What has none.
+        /// The artifact, such as its reference by digest, or `the file`.
         what: String,
-        /// What is wrong with those that are there.
+        /// What is wrong with the signatures.
         why: String,
     },
     /// The folder cannot be read or written.
     #[error("unable to use {path}")]
     Folder {
-        /// The folder, or a file in it.
+        /// Path of the folder, or of a file in it.
         path: String,
-        /// What the file system says.
+        /// Error of the file system.
         #[source]
         source: std::io::Error,
     },
-    /// Not a folder of artifacts.
+    /// The folder is no OCI image layout.
     #[error("the folder holds no artifacts: {0}")]
     BadLayout(String),
 }
 
 impl Error {
-    /// Whether another attempt may end otherwise with nothing changed by a person.
+    /// Whether a retry may succeed without a change.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {

@@ -1,10 +1,10 @@
-//! What the fuzz targets in `fuzz/` need of the inside. No API: it changes as they do.
+//! Internals for the fuzz targets in `fuzz/`. Not a stable API.
 
 use crate::digest::Digest;
 use crate::manifest::Manifest;
 use crate::sign::payload;
 
-/// Reads an image manifest; its bytes as they would be written.
+/// Parses a manifest and serializes it again.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -13,7 +13,7 @@ pub fn manifest(bytes: &[u8]) -> Result<Vec<u8>, String> {
     manifest.bytes().map(Into::into).map_err(|error| error.to_string())
 }
 
-/// Whether what cosign signed names the digest.
+/// Checks that a signed payload names the digest.
 ///
 /// # Errors
 /// What it is instead.
@@ -21,7 +21,7 @@ pub fn payload_names(text: &[u8], digest: &Digest) -> Result<(), String> {
     payload::names(text, digest)
 }
 
-/// What cosign signs for a manifest in the repository `name`.
+/// The payload that cosign signs for a manifest in the repository `name`.
 pub fn payload(name: &str, digest: &Digest) -> String {
     payload::write(name, digest)
 }

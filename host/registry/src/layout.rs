@@ -24,7 +24,7 @@ const MARK: &str = "oci-layout";
 const MARK_CONTENT: &str = "{\"imageLayoutVersion\":\"1.0.0\"}";
 const INDEX: &str = "index.json";
 
-/// The folder.
+/// Folder with an OCI image layout.
 #[derive(Clone)]
 pub struct Layout(Arc<Dir>);
 
@@ -37,7 +37,7 @@ struct Index {
 }
 
 impl Layout {
-    /// Opens the folder, and makes it where there is none.
+    /// Opens the folder, and creates it if necessary.
     ///
     /// # Errors
     /// When it cannot be made, or is something else.
@@ -61,7 +61,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Opens the folder.
+    /// Opens an existing folder.
     ///
     /// # Errors
     /// When it is not there, or is something else.
@@ -73,7 +73,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The artifacts in it by name; signatures, which go with what they sign, aside.
+    /// References of the artifacts in the folder, without signatures.
     ///
     /// # Errors
     /// When its index cannot be read, or has an entry without a name.
@@ -92,7 +92,7 @@ impl Layout {
         Ok(references)
     }
 
-    /// The part of the folder that belongs to the reference's repository.
+    /// The repository of a reference.
     #[must_use]
     pub fn repository(&self, reference: &Reference) -> LayoutRepository {
         LayoutRepository { layout: self.clone(), name: reference.name() }
@@ -134,7 +134,7 @@ impl Layout {
         Ok(bytes.into())
     }
 
-    /// Beside and renamed: who reads the folder meanwhile never sees half a file.
+    /// Writes a file beside its place and renames it, so that readers never see a part of it.
     fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Error> {
         let part = format!("{path}.part");
         self.0
@@ -154,7 +154,7 @@ fn path(digest: &Digest) -> String {
     format!("blobs/sha256/{}", digest.hex())
 }
 
-/// One repository in the folder.
+/// A repository in the folder.
 pub struct LayoutRepository {
     layout: Layout,
     name: String,

@@ -1,4 +1,4 @@
-//! Image manifests, as the OCI image specification has them.
+//! OCI image manifests.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ use crate::error::Error;
 pub const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 /// Media type of a list of manifests, one for each platform.
 pub const IMAGE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// Bytes of the largest manifest; what registries accept themselves.
+/// Largest manifest in bytes, as registries accept it.
 pub const LARGEST_MANIFEST: u64 = 4 << 20;
 
-/// A blob or manifest, named by its digest.
+/// Reference to a blob or manifest by digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// What it is.
+    /// Media type of the content.
     pub media_type: String,
-    /// Of its bytes.
+    /// Digest of the content.
     pub digest: Digest,
-    /// How many bytes.
+    /// Size of the content in bytes.
     pub size: u64,
-    /// About it.
+    /// OCI annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
 impl Descriptor {
-    /// Of these bytes.
+    /// Descriptor of `bytes`.
     #[must_use]
     pub fn of(media_type: &str, bytes: &[u8]) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Descriptor {
         }
     }
 
-    /// Whether `bytes` are what it names.
+    /// Checks size and digest of `bytes`.
     ///
     /// # Errors
     /// When they are not.
@@ -59,26 +59,26 @@ impl Descriptor {
     }
 }
 
-/// An image manifest.
+/// OCI image manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// 2.
+    /// Always 2.
     pub schema_version: u32,
-    /// [`IMAGE_MANIFEST`], or nothing.
+    /// [`IMAGE_MANIFEST`], or absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// About the layers.
+    /// Descriptor of the config.
     pub config: Descriptor,
-    /// What is in it.
+    /// Descriptors of the layers.
     pub layers: Vec<Descriptor>,
-    /// About it.
+    /// OCI annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
 impl Manifest {
-    /// Of a config and layers.
+    /// A manifest of a config and layers.
     #[must_use]
     pub fn new(config: Descriptor, layers: Vec<Descriptor>) -> Self {
         Self {
@@ -90,13 +90,13 @@ impl Manifest {
         }
     }
 
-    /// Reads one. `what` names it in an error.
+    /// Parses a manifest. `what` names it in errors.
     ///
     /// # Errors
     /// When the bytes are anything else.
     pub fn parse(bytes: &[u8], what: &str) -> Result<Self, Error> {
         let refuse = |why: String| Error::NotAProvider { what: what.to_owned(), why };
-        /// Read first: an index has neither config nor layers, and deserves better than "missing field".
+        /// Checked first, since an index has neither config nor layers, and `missing field` would be a poor message.
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Kind {
@@ -119,7 +119,7 @@ impl Manifest {
         serde_json::from_slice(bytes).map_err(|error| refuse(format!("its manifest cannot be read: {error}")))
     }
 
-    /// As it is stored.
+    /// The JSON of the manifest.
     ///
     /// # Errors
     /// None in practice: every part of it has a JSON form.

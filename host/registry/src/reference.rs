@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{Digest, NotADigest};
 
-/// An artifact's name.
+/// Reference of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Reference {
@@ -28,12 +28,12 @@ pub struct Reference {
     digest: Option<Digest>,
 }
 
-/// What is asked of a repository.
+/// Version of an artifact in a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version<'a> {
-    /// Whatever the tag names now.
+    /// The manifest that the tag names at present.
     Tag(&'a str),
-    /// This manifest and no other.
+    /// The manifest with this digest.
     Digest(&'a Digest),
 }
 
@@ -46,52 +46,52 @@ impl fmt::Display for Version<'_> {
     }
 }
 
-/// Why a text names no artifact.
+/// Why a text is no reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReferenceError {
-    /// Longer than any name.
+    /// The text exceeds the length of any reference.
     #[error("a reference has at most {LONGEST} characters")]
     TooLong,
-    /// The first part is not a host.
+    /// The text does not begin with a registry.
     #[error("{0:?} does not begin with a registry: write it as in ghcr.io/organisation/provider:1.0")]
     NoRegistry(String),
-    /// The host or its port cannot be one.
+    /// The registry is no valid host with port.
     #[error("{0:?} is not a registry: a host name or an address is expected, with or without a port")]
     BadRegistry(String),
-    /// Characters that a repository's name cannot have.
+    /// The repository has invalid characters.
     #[error("{0:?} is not a repository: lower case letters, digits, and single . _ - between them are expected")]
     BadRepository(String),
-    /// Characters that a tag cannot have.
+    /// The tag has invalid characters.
     #[error("{0:?} is not a tag: at most 128 letters, digits, or . _ - are expected")]
     BadTag(String),
-    /// Not SHA-256.
+    /// The digest is not SHA-256.
     #[error(transparent)]
     BadDigest(#[from] NotADigest),
-    /// Neither a tag nor a digest: nothing is assumed.
+    /// Neither tag nor digest: there is no default.
     #[error("{0:?} names neither a tag nor a digest: add :TAG or @sha256:…")]
     NoVersion(String),
 }
 
-/// Characters of the longest name: a host, a repository, a tag and a digest.
+/// Longest reference in characters: host, repository, tag and digest.
 const LONGEST: usize = 255 + 255 + 128 + 80;
 const LONGEST_REPOSITORY: usize = 255;
 const LONGEST_TAG: usize = 128;
 
 impl Reference {
-    /// Host, with the port where there is one.
+    /// Host with optional port, such as `ghcr.io`.
     #[must_use]
     pub fn registry(&self) -> &str {
         &self.registry
     }
 
-    /// The path below the registry.
+    /// Path below the registry, such as `capwasm/docker-infra`.
     #[must_use]
     pub fn repository(&self) -> &str {
         &self.repository
     }
 
-    /// The digest where there is one; otherwise the tag.
+    /// The digest, else the tag.
     #[must_use]
     pub fn version(&self) -> Version<'_> {
         match (&self.digest, &self.tag) {
@@ -101,31 +101,31 @@ impl Reference {
         }
     }
 
-    /// The tag, also beside a digest.
+    /// The tag, if there is one, also beside a digest.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
-    /// The digest, where it is pinned.
+    /// The digest, if there is one.
     #[must_use]
     pub fn digest(&self) -> Option<&Digest> {
         self.digest.as_ref()
     }
 
-    /// The same repository's manifest with this digest, and no tag: a name that never means anything else.
+    /// Reference to a manifest of the same repository by digest, without tag.
     #[must_use]
     pub fn pinned(&self, digest: &Digest) -> Self {
         Self { tag: None, digest: Some(digest.clone()), ..self.clone() }
     }
 
-    /// `registry/repository`, which cosign writes into what it signs.
+    /// `registry/repository`, as in cosign's payloads.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}/{}", self.registry, self.repository)
     }
 
-    /// The same artifact in another registry; `prefix` is a registry with or without a path that goes before the repository.
+    /// The artifact in another registry; `prefix` is a registry with an optional path before the repository.
     ///
     /// # Errors
     /// When the prefix is not one.
@@ -139,7 +139,7 @@ impl Reference {
         format!("{}/{}{version}", prefix.trim_end_matches('/'), self.repository).parse()
     }
 
-    /// Whether the registry is on this machine.
+    /// Whether the registry is on a loopback address.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let (host, _) = host_and_port(&self.registry);
@@ -217,7 +217,7 @@ impl From<Reference> for String {
     }
 }
 
-/// `[::1]:5000` and `host:5000` alike.
+/// Splits `host:port`, also of `[::1]:5000`.
 fn host_and_port(registry: &str) -> (&str, Option<&str>) {
     match registry.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
@@ -240,7 +240,7 @@ fn is_registry(registry: &str) -> bool {
     host.len() <= 253 && host.split('.').all(label)
 }
 
-/// Letters and digits, with `.`, `_`, `__` or dashes between them.
+/// Whether this is a valid component of a repository: letters and digits, with `.`, `_`, `__` or dashes between them.
 fn is_component(component: &str) -> bool {
     let bytes = component.as_bytes();
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

@@ -22,23 +22,23 @@ use crate::reference::{Reference, Version};
 use crate::store::{Store, check_manifest, check_size};
 use connection::Connection;
 
-/// What a registry may answer with where a manifest is asked for. What we cannot use is in it as well: it is refused with
-/// its name, where a registry would only say that there is nothing.
+/// Accepted media types of manifests, also unsupported ones: those are refused by name, where a registry would report
+/// that nothing exists.
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// How a registry is reached.
+/// Credentials and transport for a registry.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Who asks. Nobody where there are none.
+    /// `None`: anonymous.
     pub credentials: Option<Credentials>,
-    /// Authorities (PEM) that are trusted besides the system's.
+    /// PEM of certificate authorities trusted besides the system's.
     pub ca: Option<String>,
-    /// HTTP without TLS. A registry on loopback is spoken to without it anyway, unless `ca` is given.
+    /// Allows HTTP without TLS. Registries on loopback need not have it, unless `ca` is set.
     pub plain_http: bool,
 }
 
-/// A repository of a registry.
+/// Repository of a registry.
 pub struct Repository {
     connection: Connection,
     registry: String,
@@ -46,18 +46,18 @@ pub struct Repository {
     /// `https://registry/v2/repository`.
     base: String,
     credentials: Option<Credentials>,
-    /// What the registry accepted last.
+    /// The last accepted `Authorization` header.
     authorization: Mutex<Option<HeaderValue>>,
 }
 
-/// Where a request led, and what came back.
+/// Response with the URI that it came from, after redirects.
 struct Answer {
     uri: Uri,
     response: Response<Incoming>,
 }
 
 impl Repository {
-    /// The reference's. Nothing is sent yet.
+    /// Repository of a reference. Sends nothing yet.
     ///
     /// # Errors
     /// When the own authority cannot be read.
@@ -84,13 +84,13 @@ impl Repository {
         Error::Protocol { registry: self.registry.clone(), why }
     }
 
-    /// Whether a URI is the registry itself, which may see its credentials, and not a storage that it sends us to.
+    /// Whether a URI is the registry's, which may get credentials, and not that of a storage that it redirects to.
     fn is_own(&self, uri: &Uri) -> bool {
         let own = self.base.parse::<Uri>();
         own.is_ok_and(|own| own.scheme() == uri.scheme() && own.authority() == uri.authority())
     }
 
-    /// Sends a request, once more with an authorization when the registry asks for one.
+    /// Sends a request, and repeats it with an authorization if the registry asks for one.
     async fn send(
         &self,
         method: &Method,
@@ -116,7 +116,7 @@ impl Repository {
         Err(self.protocol("it asks for another authorization each time".to_owned()))
     }
 
-    /// A GET, wherever the registry has what is asked for.
+    /// Sends a GET and follows redirects.
     async fn get(&self, uri: Uri, accept: &'static str) -> Result<Answer, Error> {
         let mut uri = uri;
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
@@ -137,7 +137,7 @@ impl Repository {
         if self.connection.may_reach(&to) { Ok(to) } else { Err(Error::PlainHttp(to.to_string())) }
     }
 
-    /// Turns anything but success into an error that says what the registry says.
+    /// Turns unsuccessful responses into errors with the registry's message.
     async fn expect(&self, what: &str, response: Response<Incoming>) -> Result<Response<Incoming>, Error> {
         let status = response.status();
         if status.is_success() {

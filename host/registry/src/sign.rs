@@ -25,41 +25,41 @@ use key::{PrivateKey, PublicKey};
 const SIMPLE_SIGNING: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
 const IMAGE_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
-/// Bytes of the largest signed text; they have a few hundred.
+/// Largest payload in bytes; usual ones have a few hundred.
 const LARGEST_PAYLOAD: u64 = 64 << 10;
-/// Signatures that are looked at: each is a request and a computation, and a stranger may have written them.
+/// Signatures examined at most: each costs a request, and anybody may have written them.
 const MOST_SIGNATURES: usize = 64;
 
-/// Whose signature is demanded.
+/// Required signatures.
 #[derive(Clone, Debug)]
 pub enum Verification {
-    /// Nobody's.
+    /// None.
     None,
-    /// Of any one of these keys.
+    /// By any of these keys.
     Keys(Vec<PublicKey>),
 }
 
 impl Verification {
-    /// Of any one of these keys, or nobody's where there are none.
+    /// Requires a signature by any of these keys, or none without keys.
     #[must_use]
     pub fn of(keys: Vec<PublicKey>) -> Self {
         if keys.is_empty() { Verification::None } else { Verification::Keys(keys) }
     }
 }
 
-/// The tag of the signatures of a manifest.
+/// Tag of a manifest's signatures.
 #[must_use]
 pub(crate) fn signature_tag(digest: &Digest) -> String {
     format!("sha256-{}.sig", digest.hex())
 }
 
-/// Whether a tag names signatures.
+/// Whether a tag is one of signatures.
 pub(crate) fn is_signature_tag(tag: &str) -> bool {
     let hex = tag.strip_prefix("sha256-").and_then(|tag| tag.strip_suffix(".sig"));
     hex.is_some_and(|hex| format!("sha256:{hex}").parse::<Digest>().is_ok())
 }
 
-/// Signs what `reference` names by digest, beside the signatures that are there.
+/// Signs the manifest of a reference with digest, beside existing signatures.
 ///
 /// # Errors
 /// When the reference has no digest, or the repository does not answer.
@@ -92,7 +92,7 @@ pub async fn sign(store: &dyn Store, reference: &Reference, key: &PrivateKey) ->
     store.put_manifest(Some(&tag), IMAGE_MANIFEST, manifest).await
 }
 
-/// Whether one of the keys signed what `reference` names by digest. Returns that key.
+/// Verifies the manifest of a reference with digest. Returns the key that signed it.
 ///
 /// # Errors
 /// When none did, the reference has no digest, or the repository does not answer.

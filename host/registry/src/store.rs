@@ -1,4 +1,4 @@
-//! What a repository can do, wherever it is.
+//! Operations on a repository, remote or in a folder.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -8,24 +8,24 @@ use crate::error::Error;
 use crate::manifest::Descriptor;
 use crate::reference::Version;
 
-/// One repository: of a registry, or in a folder.
+/// A repository of a registry or a folder.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// The manifest's bytes, at most [`LARGEST_MANIFEST`](crate::manifest::LARGEST_MANIFEST) of them; none where there is none.
-    /// Asked for by digest, they have it.
+    /// Content of a manifest, at most [`LARGEST_MANIFEST`](crate::manifest::LARGEST_MANIFEST) bytes; `None` if there is
+    /// none. A requested digest is verified.
     async fn manifest(&self, version: Version<'_>) -> Result<Option<Bytes>, Error>;
 
-    /// A blob's bytes, which have its size and digest. More than `limit` are not read.
+    /// Content of a blob, with verified size and digest. A larger one than `limit` is not read.
     async fn blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Bytes, Error>;
 
-    /// Stores a blob. One that is there stays.
+    /// Stores a blob, unless it exists.
     async fn put_blob(&self, bytes: Bytes) -> Result<(), Error>;
 
-    /// Stores a manifest, whose blobs are there, under its digest and this tag.
+    /// Stores a manifest, whose blobs exist, under its digest and the tag.
     async fn put_manifest(&self, tag: Option<&str>, media_type: &str, bytes: Bytes) -> Result<(), Error>;
 }
 
-/// Whether a manifest is the one that was asked for.
+/// Checks a requested digest.
 pub(crate) fn check_manifest(version: Version<'_>, bytes: &[u8]) -> Result<(), Error> {
     if let Version::Digest(expected) = version {
         let found = Digest::of(bytes);
@@ -36,7 +36,7 @@ pub(crate) fn check_manifest(version: Version<'_>, bytes: &[u8]) -> Result<(), E
     Ok(())
 }
 
-/// Refuses a blob by its descriptor, before a byte of it is read.
+/// Refuses a blob that exceeds `limit` by its descriptor.
 pub(crate) fn check_size(descriptor: &Descriptor, limit: u64) -> Result<(), Error> {
     if descriptor.size > limit {
         return Err(Error::TooLarge { what: format!("the blob {}", descriptor.digest), limit });

@@ -19,36 +19,36 @@ use tower::{BoxError, ServiceBuilder};
 
 use crate::kubeconfig::{self, KubeconfigError};
 
-/// How long connecting, and any answer's first byte, may take.
+/// Timeout of a connection, and of the first byte of a response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why there is no client.
+/// Why a client could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The kubeconfig is not used.
+    /// The kubeconfig is refused.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// No client can be made of it: certificates or keys that cannot be read.
+    /// A certificate or key in the kubeconfig is unreadable.
     #[error("unable to make a client of the kubeconfig: {0}")]
     Client(#[source] Box<kube::Error>),
-    /// The server's name in it is no name.
+    /// `tls-server-name` of the kubeconfig is no valid name.
     #[error("the kubeconfig's tls-server-name is not a name")]
     ServerName,
 }
 
-/// Makes clients. Tests and simulations have their own.
+/// Creates clients. Tests and simulations have their own.
 #[async_trait]
 pub trait Connector: Send + Sync {
-    /// A client of `cluster` by what its kubeconfig Secret holds. Need not talk to the server yet.
+    /// A client of `cluster` from the content of its kubeconfig Secret. Need not connect yet.
     async fn connect(&self, cluster: &ClusterId, kubeconfig: &[u8]) -> Result<Client, ConnectError>;
 
-    /// The same with connections that can be taken over, which those of HTTP/2 cannot.
+    /// As [`Connector::connect`], with connections that can be upgraded, which HTTP/2 ones cannot.
     async fn connect_for_forwarding(&self, cluster: &ClusterId, kubeconfig: &[u8]) -> Result<Client, ConnectError> {
         self.connect(cluster, kubeconfig).await
     }
 }
 
-/// Over the network.
+/// Connects over the network.
 #[derive(Clone, Copy, Debug)]
 pub struct KubeconfigConnector;
 
@@ -65,12 +65,12 @@ impl Connector for KubeconfigConnector {
     }
 }
 
-/// What a client makes its connections for.
+/// Use of a client's connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Connections {
-    /// One for everything.
+    /// One HTTP/2 connection for all requests.
     Shared,
-    /// Each is taken over by its request. kube's own client would do, if it did not hold back small packets.
+    /// A connection per request, which takes it over. kube's own client would do, but for its delay of small packets.
     Taken,
 }
 

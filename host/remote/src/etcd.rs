@@ -26,33 +26,33 @@ use self::{
 };
 use crate::{Workload, explain};
 
-/// How long all members together may take.
+/// Timeout of a request to all members.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// How long the rest may take once most have answered: one that is gone must not hold up the others.
+/// Timeout of the remaining members once most have answered: a dead one must not delay the others.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Through how many members a removal is tried: each may take its time to say that there is no majority.
+/// Members through which a removal is tried: each may take long to report that there is no majority.
 const ATTEMPTS: usize = 2;
 
-/// Why etcd was not asked, or refused.
+/// Why a request to etcd failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EtcdError {
-    /// Not one of a kind that can be reached: external, or managed by somebody else.
+    /// etcd is external, or managed by somebody else.
     #[error("{0}")]
     Unsupported(String),
-    /// The authority's Secret is not there.
+    /// There is no Secret `<cluster>-etcd`.
     #[error("there is no Secret {0}, which holds the authority of the cluster's etcd")]
     NoAuthority(String),
     /// The authority in the Secret cannot sign.
     #[error("{0}")]
     BadAuthority(String),
-    /// The workload cluster or its etcd cannot be reached just now.
+    /// The workload cluster or its etcd is unreachable at present.
     #[error("{0}")]
     Unavailable(String),
-    /// No such member.
+    /// There is no member with this id.
     #[error("etcd has no member {0:x}")]
     NoMember(u64),
-    /// etcd itself says no.
+    /// etcd refused the request.
     #[error("etcd refuses: {0}")]
     Refused(String),
 }
@@ -67,7 +67,7 @@ impl From<CacheError> for EtcdError {
 #[derive(Clone)]
 pub struct Etcd(Workload);
 
-/// A pod that should be a member.
+/// A pod of etcd, which should be a member.
 #[derive(Clone, Debug)]
 pub(crate) struct MemberPod {
     pub(crate) name: String,
@@ -75,7 +75,7 @@ pub(crate) struct MemberPod {
     pub(crate) node: String,
 }
 
-/// A pod, what came of asking it, and the way to it.
+/// Answer of a pod's member, with the connection.
 struct Reply {
     asked: Asked,
     client: Option<Client>,
@@ -86,7 +86,7 @@ impl Etcd {
         Self(workload)
     }
 
-    /// The members, each asked for itself.
+    /// The members, with the status that each reports itself.
     ///
     /// # Errors
     /// When none answers, or there is no way to ask.
@@ -99,7 +99,7 @@ impl Etcd {
         Self::agreed(&replies)
     }
 
-    /// Takes a member out, through another one. One that is gone already is a success.
+    /// Removes a member through another one. A missing one is a success.
     ///
     /// # Errors
     /// When no other member answers, or a majority does not agree.
@@ -122,7 +122,7 @@ impl Etcd {
         Err(EtcdError::Unavailable(format!("member {id:x} was not removed: {said}")))
     }
 
-    /// Has `to` lead. A success as well when it leads already.
+    /// Makes `to` the leader. Also a success if it is already.
     ///
     /// # Errors
     /// When the leader cannot be asked or refuses, or there is no such member.
@@ -160,13 +160,13 @@ impl Etcd {
         members::merge(&asked).ok_or_else(|| EtcdError::Unavailable(silent(&asked)))
     }
 
-    /// The connection to a member that has answered.
+    /// Node and connection of a member that has answered.
     fn way_to(replies: &[Reply], id: u64) -> Option<(&str, &Client)> {
         let reply = replies.iter().find(|reply| reply.asked.id() == Some(id))?;
         Some((&reply.asked.node, reply.client.as_ref()?))
     }
 
-    /// An answer of etcd ends the matter; anything else ends the connection.
+    /// Returns a refusal of etcd as an error; other errors close the connection, so that another member can be tried.
     fn failed(&self, node: &str, error: Error) -> Result<String, EtcdError> {
         if error.is_answer() {
             return Err(EtcdError::Refused(error.to_string()));
@@ -179,7 +179,7 @@ impl Etcd {
         &self.0.0.etcd
     }
 
-    /// Asks all pods at the same time.
+    /// Asks all pods concurrently.
     async fn ask_all(&self) -> Result<Vec<Reply>, EtcdError> {
         let pods = self.pods().await?;
         let credentials = self.connections().credentials().await?;

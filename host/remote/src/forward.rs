@@ -1,7 +1,7 @@
-//! Ports of pods, through the workload cluster's API server.
+//! Port-forwards to pods through the workload cluster's API server.
 //!
-//! A port-forward takes over its connection, so none can be shared: each is HTTP/1.1 on a connection of its own, by a client
-//! that is made when the first is wanted.
+//! Each takes over its connection, so it has an HTTP/1.1 connection of its own; their client is created with the first
+//! one.
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
@@ -16,67 +16,67 @@ use crate::{
     kubeconfig,
 };
 
-/// How long the way to a port may take, and what is said there first.
+/// Timeout of connecting to a port, including the first handshake.
 pub(crate) const DIAL: Duration = Duration::from_secs(10);
 
-/// Why a port of a pod was not reached, or did not do what was expected of it.
+/// Why a port of a pod could not be reached or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
-    /// The kubeconfig cannot be read just now.
+    /// The kubeconfig Secret cannot be read.
     #[error("unable to read the kubeconfig of {cluster}")]
     Kubeconfig {
-        /// Of which cluster.
+        /// The workload cluster.
         cluster: ClusterId,
-        /// Why; none when it is not there.
+        /// Error of the read; `None` when there is no Secret.
         #[source]
         source: Option<CacheError>,
     },
-    /// No client can be made of the kubeconfig.
+    /// No client can be created from the kubeconfig.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The API server refused, or cannot be reached.
+    /// The API server refused the port-forward, or is unreachable.
     #[error("the API server does not forward port {port} of pod {pod}")]
     Refused {
-        /// The pod.
+        /// Name of the pod.
         pod: String,
-        /// The port.
+        /// Port of the pod.
         port: u16,
-        /// Why.
+        /// Error of the request.
         #[source]
         source: Box<kube::Error>,
     },
-    /// Nothing listens there, or the pod's node cannot be reached: the API server's own words.
+    /// The API server cannot reach the port.
     #[error("port {port} of pod {pod} cannot be reached: {message}")]
     Unreachable {
-        /// The pod.
+        /// Name of the pod.
         pod: String,
-        /// The port.
+        /// Port of the pod.
         port: u16,
-        /// What the API server says.
+        /// Message of the API server.
         message: String,
     },
-    /// What listens there does not speak TLS, or breaks off.
+    /// The TLS handshake with the port failed.
     #[error("the TLS handshake with port {port} of pod {pod} failed")]
     Tls {
-        /// The pod.
+        /// Name of the pod.
         pod: String,
-        /// The port.
+        /// Port of the pod.
         port: u16,
-        /// Why.
+        /// Error of the handshake.
         #[source]
         source: io::Error,
     },
-    /// It took too long.
+    /// The timeout passed.
     #[error("port {port} of pod {pod} did not answer within {DIAL:?}")]
     Timeout {
-        /// The pod.
+        /// Name of the pod.
         pod: String,
-        /// The port.
+        /// Port of the pod.
         port: u16,
     },
 }
 
-/// Makes port-forwards to one cluster.
+/// Port-forwards to one cluster.
 pub(crate) struct Forwarder {
     cluster: ClusterId,
     management: Cache,
@@ -84,7 +84,6 @@ pub(crate) struct Forwarder {
     client: OnceCell<kube::Client>,
 }
 
-/// A port of a pod.
 #[derive(Clone, Copy)]
 pub(crate) struct PodPort<'a> {
     pub(crate) namespace: &'a str,
@@ -121,8 +120,8 @@ impl Forwarder {
             .await
     }
 
-    /// Connects to a port and does what `first` does with the stream: a handshake, whose failure the API server may explain
-    /// better than whoever sees the stream end.
+    /// Connects to a port and runs `first` on the stream: a handshake, whose failure the API server can often explain
+    /// better.
     pub(crate) async fn reach<T, D, F>(&self, at: PodPort<'_>, first: F) -> Result<T, ForwardError>
     where
         F: FnOnce(DuplexStream) -> D,
@@ -163,11 +162,10 @@ impl Forwarder {
     }
 }
 
-/// Most of what an API server says that is passed on.
+/// Longest message of an API server that is passed on, in characters.
 const LONGEST: usize = 500;
 
-/// A message that says the same as long as the same is wrong: without the ports that the other side dials from, which are others
-/// each time, and of limited length.
+/// Removes what differs between equal failures from a message, which is the source port, and shortens it.
 fn steady(message: &str) -> String {
     let mut text = String::new();
     let mut parts = message.split("->").peekable();

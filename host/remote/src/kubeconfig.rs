@@ -1,45 +1,44 @@
-//! What a kubeconfig may say: a server, and credentials that are written in it.
+//! Checks kubeconfigs: only a server and inline credentials are allowed.
 //!
-//! It comes from a Secret of the cluster's namespace, so whoever can write there says where this process connects to and with
-//! what. Running programs, reading files and going through proxies is not theirs to decide.
+//! A kubeconfig comes from a Secret of the cluster's namespace, so others decide where this process connects, and with
+//! what credentials. They must not make it run programs, read files or use proxies.
 
 use base64::Engine;
 use kube::config::{AuthInfo, Cluster, Config, KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
-/// Why a kubeconfig is not used.
+/// Why a kubeconfig is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    /// It is no UTF-8.
+    /// Not UTF-8.
     #[error("the kubeconfig is not text")]
     NotText,
-    /// It is no kubeconfig. Nothing is said of where and why: parsers quote what they do not understand, which here is
-    /// the content of a Secret, and this text goes to logs.
+    /// Invalid YAML or structure. Details are omitted, since parsers quote the content, which is that of a Secret, and
+    /// this message is logged.
     #[error("the kubeconfig cannot be parsed")]
     Unparsed,
-    /// Its parts do not fit together.
+    /// Context, cluster and user do not match.
     #[error("unable to use the kubeconfig: {0}")]
     Unusable(#[source] kube::config::KubeconfigError),
-    /// It asks for something that only its writer's machine could give.
+    /// It refers to a program, file or proxy; the name of the field.
     #[error("the kubeconfig uses {0}, which is not allowed: everything has to be written in it")]
     Forbidden(&'static str),
 }
 
-/// Name of the Secret that holds the kubeconfig of a cluster.
 pub(crate) fn secret_name(cluster: &str) -> String {
     format!("{cluster}-kubeconfig")
 }
 
-/// The kubeconfig that a Secret holds.
+/// Content of a kubeconfig Secret.
 pub(crate) fn of_secret(secret: &Value) -> Option<Vec<u8>> {
     let value = secret.pointer("/data/value").and_then(Value::as_str)?;
     base64::engine::general_purpose::STANDARD.decode(value).ok()
 }
 
-/// The configuration of a client.
+/// Client configuration of a kubeconfig.
 ///
 /// # Errors
-/// When it cannot be understood, or asks for more than a connection.
+/// When it is invalid, or refers to anything outside of itself.
 pub async fn read(kubeconfig: &[u8]) -> Result<Config, KubeconfigError> {
     let text = std::str::from_utf8(kubeconfig).map_err(|_| KubeconfigError::NotText)?;
     let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| KubeconfigError::Unparsed)?;

@@ -42,18 +42,18 @@ use self::{
 pub use forward::ForwardError;
 pub(crate) use link::explain;
 
-/// Why there is no connection just now. Readers are woken when that changes.
+/// A workload cluster is not connected. Readers are woken when that changes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cluster} is not connected: {message}")]
 pub struct NotConnected {
-    /// The cluster.
+    /// The workload cluster.
     pub cluster: ClusterId,
-    /// CamelCase, for conditions: `Connecting`, `KubeconfigMissing`, `KubeconfigInvalid`, `Unreachable`,
-    /// `Unauthorized`, `ProbeFailed`, `ClusterGone`, `Closed`.
+    /// Reason for conditions: `Connecting`, `KubeconfigMissing`, `KubeconfigInvalid`, `Unreachable`, `Unauthorized`,
+    /// `ProbeFailed`, `ClusterGone` or `Closed`.
     pub reason: &'static str,
-    /// For a human.
+    /// Message for conditions.
     pub message: String,
-    /// When the cluster last answered a probe, over earlier connections too.
+    /// Last successful probe, also of earlier connections.
     pub last_probe: Option<Timestamp>,
 }
 
@@ -61,14 +61,14 @@ pub struct NotConnected {
 #[derive(Clone)]
 pub struct Remote(Arc<Inner>);
 
-/// When a connection counts as broken.
+/// Probes of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Probing {
     /// Time between probes, give or take a tenth.
     pub interval: Duration,
-    /// How long a probe may take.
+    /// Timeout of a probe.
     pub timeout: Duration,
-    /// Failed probes in a row that end a connection.
+    /// Consecutive failures that end a connection.
     pub failures: u32,
 }
 
@@ -83,18 +83,18 @@ struct Inner {
     management: Cache,
     interests: Arc<Interests>,
     connector: Arc<dyn Connector>,
-    /// As which links read Clusters and Secrets.
+    /// Reader of Clusters and Secrets for all links.
     reader: ControllerId,
     links: Mutex<HashMap<ClusterId, Arc<Link>>>,
 }
 
 impl Remote {
-    /// Connects by the kubeconfig Secrets that the management cluster holds.
+    /// Connects by the kubeconfig Secrets of the management cluster.
     pub fn new(management: Cache, interests: Arc<Interests>) -> Self {
         Self::with(management, interests, Arc::new(KubeconfigConnector), Probing::default())
     }
 
-    /// The same with another way from kubeconfig to client, and other patience.
+    /// As [`Remote::new`], with another connector and probing.
     pub fn with(management: Cache, interests: Arc<Interests>, connector: Arc<dyn Connector>, probing: Probing) -> Self {
         Self(Arc::new_cyclic(|inner| Inner {
             reader: interests.register(Arc::new(Waker(inner.clone()))),
@@ -106,8 +106,8 @@ impl Remote {
         }))
     }
 
-    /// The connection of a cluster, if it is up. The key of `view` is woken when it comes up or breaks, and keeps it
-    /// alive as long as its passes ask for it. Never waits for the network.
+    /// The connection of a cluster, if it is up. Wakes the key of `view` when it comes up or breaks; stays as long as
+    /// passes ask for it. Never waits for the network.
     ///
     /// # Errors
     /// When there is no connection just now.
@@ -118,7 +118,7 @@ impl Remote {
         link.state().connected()
     }
 
-    /// How many clusters are connected, of how many that are wanted.
+    /// Number of connected clusters, and of requested ones.
     pub fn count(&self) -> (usize, usize) {
         let links = self.0.links.lock();
         (links.values().filter(|link| matches!(link.state(), State::Up(_))).count(), links.len())
@@ -140,7 +140,7 @@ impl Remote {
 }
 
 impl Inner {
-    /// Forgets a link whose task ends, unless another has taken its place.
+    /// Removes a link whose task ends, unless it was replaced.
     fn forget(&self, link: &Arc<Link>) {
         let mut links = self.links.lock();
         if links.get(link.cluster()).is_some_and(|held| Arc::ptr_eq(held, link)) {
@@ -156,7 +156,7 @@ impl Drop for Inner {
     }
 }
 
-/// Wakes the link whose Cluster or kubeconfig Secret has changed.
+/// Wakes the link of a changed Cluster or kubeconfig Secret.
 struct Waker(Weak<Inner>);
 
 impl Wake for Waker {
@@ -170,7 +170,7 @@ impl Wake for Waker {
     }
 }
 
-/// What readers of the connection note.
+/// Token of readers of the connection.
 fn token(cluster: &ClusterId) -> Token {
     Token::new(&format!("connection:{}/{}", cluster.namespace, cluster.name))
 }
@@ -187,29 +187,29 @@ struct Connected {
 }
 
 impl Workload {
-    /// A client whose requests, watches aside, are to be answered within ten seconds.
+    /// Client whose requests time out after ten seconds, except watches.
     pub fn client(&self) -> kube::Client {
         self.0.cache.client().clone()
     }
 
-    /// Nodes, and Pods of `kube-system` when they are listed by `tier=control-plane`, are watched and wake readers; all else is
-    /// read live, and wakes nobody unless it is [followed](Cache::follow).
+    /// Cache that watches Nodes, and control plane Pods of `kube-system` once they are listed by `tier=control-plane`.
+    /// Other reads are live and trigger no reconcile, unless the kind is [followed](Cache::follow).
     pub fn cache(&self) -> &Cache {
         &self.0.cache
     }
 
-    /// The pass of `view` reading from this cluster.
+    /// The pass of `view`, reading from this cluster.
     #[must_use]
     pub fn view(&self, view: &View) -> View {
         view.in_source(&self.0.cache)
     }
 
-    /// Membership of its etcd. Wakes nobody.
+    /// Membership of the cluster's etcd. Its changes trigger no reconcile.
     pub fn etcd(&self) -> Etcd {
         Etcd::new(self.clone())
     }
 
-    /// The certificate (PEM) with which a port of a pod serves TLS, as seen through a port-forward. Nobody vouches for it.
+    /// Serving certificate (PEM) of a pod's port, read through a port-forward. It is not verified.
     ///
     /// # Errors
     /// When the port cannot be reached within ten seconds or does not speak TLS.
@@ -217,7 +217,7 @@ impl Workload {
         serving::certificate(&self.0.forwarder, PodPort { namespace, pod, port }).await
     }
 
-    /// When the cluster last answered a probe.
+    /// Last successful probe.
     pub fn last_probe(&self) -> Timestamp {
         *self.0.last_probe.lock()
     }

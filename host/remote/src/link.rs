@@ -1,4 +1,4 @@
-//! The life of one connection: made, probed, made again when credentials change, given up when nobody wants it.
+//! Connection to one cluster: created, probed, replaced when credentials change, closed when unused.
 
 use std::{
     sync::{Arc, Weak},
@@ -23,20 +23,20 @@ use crate::{
     kubeconfig, token,
 };
 
-/// Delay after the first failed attempt; doubled by each further one.
+/// Delay after the first failure; doubled by each further one.
 const RETRY: Duration = Duration::from_millis(100);
-/// Most delay between attempts.
+/// Longest delay between attempts.
 const MOST_RETRY: Duration = Duration::from_secs(10);
-/// Without a Cluster or a kubeconfig only a change helps; this is for the case that it goes unseen.
+/// Delay without Cluster or kubeconfig, when only a change helps, in case that it is missed.
 const UNTIL_A_CHANGE: Duration = Duration::from_secs(60);
-/// Looks in a row (one per probe or retry) at which nobody wanted the connection before it is given up.
+/// Consecutive checks (one per probe or retry) without readers after which a connection is closed.
 const UNWANTED: u32 = 3;
 
-/// Besides Nodes, the static Pods that make up a control plane: there are few of them, and their changes are news.
+/// Besides Nodes, the static Pods of control planes, which are few and rarely change.
 const WATCHED: Scope =
     Scope::Only(&[Extent::whole("", "Node"), Extent::part("", "Pod", "kube-system", &[("tier", "control-plane")])]);
 
-/// One connection, up or not.
+/// Connection to one cluster, up or down.
 pub(crate) struct Link {
     cluster: ClusterId,
     state: RwLock<State>,
@@ -44,7 +44,6 @@ pub(crate) struct Link {
     last_probe: Mutex<Option<Timestamp>>,
 }
 
-/// How a connection is.
 #[derive(Clone)]
 pub(crate) enum State {
     Down(NotConnected),
@@ -60,7 +59,7 @@ impl State {
     }
 }
 
-/// What a link needs of the rest. It holds the remote weakly: with its last user gone, the link ends.
+/// Dependencies of a link. The remote is weak, so that links end with its last user.
 pub(crate) struct Surroundings {
     pub(crate) management: Cache,
     pub(crate) interests: Arc<Interests>,
@@ -70,7 +69,7 @@ pub(crate) struct Surroundings {
     pub(crate) remote: Weak<Inner>,
 }
 
-/// What stands between here and a connection.
+/// Why there is no connection.
 struct Obstacle {
     reason: &'static str,
     message: String,
@@ -82,7 +81,7 @@ impl Obstacle {
     }
 }
 
-/// What the Secret holds, and at which resourceVersion.
+/// Content of the kubeconfig Secret, with its resourceVersion.
 struct Credentials {
     kubeconfig: Vec<u8>,
     version: String,
@@ -107,12 +106,12 @@ impl Link {
         self.state.read().clone()
     }
 
-    /// The Cluster, its kubeconfig or the remote has changed.
+    /// Wakes the link after a change of Cluster, kubeconfig or remote.
     pub(crate) fn wake(&self) {
         self.changed.notify_one();
     }
 
-    /// Waits for a change, at most for this long. Returns whether there was one.
+    /// Waits for a change. Returns whether there was one in time.
     async fn wait(&self, at_most: Duration) -> bool {
         tokio::time::timeout(at_most, self.changed.notified()).await.is_ok()
     }
@@ -123,7 +122,7 @@ impl Link {
         interests.fire(&token(&self.cluster));
     }
 
-    /// Tells readers when the reason is a new one.
+    /// Sets the state; wakes readers if the reason is new.
     fn set_down(&self, obstacle: Obstacle, interests: &Interests) {
         let Obstacle { reason, message } = obstacle;
         let known = matches!(&*self.state.read(), State::Down(why) if why.reason == reason);
@@ -138,7 +137,7 @@ impl Link {
     }
 }
 
-/// Keeps a connection until nobody wants it or the remote is dropped.
+/// Keeps a connection until it has no readers or the remote is dropped.
 pub(crate) async fn run(link: Arc<Link>, around: Surroundings) {
     let mut retry = RETRY;
     let mut unwanted = 0;
@@ -184,7 +183,7 @@ impl Surroundings {
         self.interests.has_readers(&token(&link.cluster))
     }
 
-    /// Reads Cluster and Secret, and has the link woken when either changes.
+    /// Reads Cluster and Secret, whose changes wake the link.
     async fn credentials(&self, link: &Link) -> Result<Credentials, Obstacle> {
         let reading = self.interests.begin(self.reader, &self.key(link));
         let unreadable = |error: CacheError| Obstacle::new("Connecting", explain(&error));
@@ -215,8 +214,8 @@ impl Surroundings {
         Ok(Credentials { kubeconfig, version })
     }
 
-    /// Whether the connection has to be made anew, for what the management cluster says now. What cannot be read just now
-    /// is no reason to drop a connection that works.
+    /// Why the connection must be replaced, by the present Cluster and Secret. Failed reads do not end a working
+    /// connection.
     async fn is_outdated(&self, link: &Link, held: &mut Credentials) -> Option<Obstacle> {
         let ClusterId { namespace, name } = &link.cluster;
         let secret = self.management.get(&secret_kind(), namespace, &kubeconfig::secret_name(name)).await;
@@ -259,7 +258,7 @@ impl Surroundings {
         Ok(Workload(Arc::new(Connected { cache, forwarder, etcd, last_probe: Mutex::new(now) })))
     }
 
-    /// Probes until the connection has to be made anew, with why; `None` when it is not wanted any more.
+    /// Probes until the connection must be replaced, and returns why; `None` when it has no readers.
     async fn hold(&self, link: &Link, workload: &Workload, mut credentials: Credentials) -> Option<Obstacle> {
         let (mut failures, mut unwanted) = (0, 0);
         loop {
@@ -299,15 +298,15 @@ impl Surroundings {
         }
     }
 
-    /// A new connection, if it leads to an API server that is ready. Behind a balancer there may be several, and the one at
-    /// the other end of a connection may have lost its etcd: it accepts requests and answers none.
+    /// A new connection, if its API server is ready. Behind a load balancer, the API server of the present one may have
+    /// lost its etcd: it accepts requests and answers none.
     async fn better(&self, link: &Link, kubeconfig: &[u8]) -> Option<kube::Client> {
         let client = self.connector.connect(&link.cluster, kubeconfig).await.ok()?;
         self.is_ready(&client).await.is_ok().then_some(client)
     }
 
-    /// The client, or another one that leads to an API server that is ready where this one does not: a balancer that takes its
-    /// servers in turn would otherwise lead from the one that was given up for a better one to the same again.
+    /// The client, or a new one if that is connected to an API server that is ready, and this one not: a round-robin
+    /// load balancer would otherwise lead back to the bad one.
     async fn preferred(&self, link: &Link, client: kube::Client, kubeconfig: &[u8]) -> kube::Client {
         if self.is_ready(&client).await.is_ok() {
             return client;
@@ -315,12 +314,12 @@ impl Surroundings {
         self.better(link, kubeconfig).await.unwrap_or(client)
     }
 
-    /// Whether the API server says that it can serve.
+    /// Whether the API server is ready.
     async fn is_ready(&self, client: &kube::Client) -> Result<(), Obstacle> {
         self.ask(client, "/readyz").await
     }
 
-    /// Whether there is an API server that takes our credentials. Being forbidden to look is an answer too.
+    /// Whether the API server accepts the credentials; 403 counts as accepted.
     async fn probe(&self, client: &kube::Client) -> Result<(), Obstacle> {
         self.ask(client, "/").await
     }
@@ -341,7 +340,7 @@ impl Surroundings {
     }
 }
 
-/// The error with its causes: the outer ones say no more than that a request failed.
+/// The error with its causes, which say more than that a request failed.
 pub(crate) fn explain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

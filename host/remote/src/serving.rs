@@ -1,4 +1,4 @@
-//! What a port serves TLS with, whoever it is.
+//! Reads serving certificates without verification.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::forward::{ForwardError, Forwarder, PodPort};
 
-/// The certificate (PEM) that a port shows in a TLS handshake. It proves that it has the key, and nothing else.
+/// Certificate (PEM) that a port presents in a TLS handshake. Only possession of the key is verified.
 pub(crate) async fn certificate(forwarder: &Forwarder, at: PodPort<'_>) -> Result<String, ForwardError> {
     let der = forwarder.reach(at, |stream| async move { shown(stream).await.map_err(|error| at.tls_error(error)) });
     Ok(pem(&der.await?))
@@ -47,7 +47,7 @@ fn pem(der: &[u8]) -> String {
     pem
 }
 
-/// Takes any certificate, if the peer has its key.
+/// Accepts any certificate, if the server has its key.
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 

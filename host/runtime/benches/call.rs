@@ -28,7 +28,7 @@ fn line(what: &str, mut times: Vec<Duration>) {
     println!("{what}: median {:.1?}, p90 {:.1?}, p99 {:.1?}", at(50), at(90), at(99));
 }
 
-/// What the guest and the host do with JSON in one call.
+/// JSON work of guest and host in one call.
 fn native(object: &str) -> Option<Value> {
     let object: Value = serde_json::from_str(black_box(object)).ok()?;
     let mut status = object["spec"]["status"].clone();

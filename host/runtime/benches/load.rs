@@ -14,7 +14,7 @@ use capwasm_runtime::{
 const ROUNDS: u8 = 10;
 const COMPILE: &str = "compile-component";
 
-/// The same component with another digest: a custom section more.
+/// The component with a custom section more, and so another digest.
 fn other(component: &[u8], number: u8) -> Vec<u8> {
     [component, &[0, 3, 1, b'n', number]].concat()
 }
@@ -24,7 +24,7 @@ fn line(what: &str, mut times: Vec<Duration>) {
     println!("{what}: median {:.1?}, longest {:.1?}", times[times.len() / 2], times[times.len() - 1]);
 }
 
-/// Resident memory of this process, bytes.
+/// Resident memory of this process in bytes.
 fn resident() -> Result<usize, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;

@@ -10,7 +10,7 @@ use capwasm_runtime::{Runtime, RuntimeOptions};
 
 const ROUNDS: usize = 300;
 
-/// More than the caches of a core hold, in bytes.
+/// More bytes than the caches of a core.
 const CACHES: usize = 64 << 20;
 
 #[tokio::main]

@@ -18,41 +18,38 @@ use wasmtime::component::Component;
 use crate::compile::compatibility;
 use crate::load::hex;
 
-/// The folder of compiled components.
+/// Folder of compiled components.
 pub(crate) struct AotCache {
     dir: Dir,
     path: PathBuf,
     engine: String,
 }
 
-/// Why there is no cache.
+/// Why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AotError {
-    /// The folder cannot be made or opened.
+    /// The folder cannot be created or opened.
     #[error("unable to open the folder of compiled components {path}")]
     Open {
-        /// The folder.
         path: String,
-        /// Why.
         #[source]
         source: std::io::Error,
     },
-    /// Others can write there.
+    /// The folder has another owner, or is accessible to others.
     #[error(
         "the folder of compiled components {path} must belong to this user, with mode 0700: it has owner {owner}, mode {mode:o}"
     )]
     NotPrivate {
-        /// The folder.
         path: String,
-        /// Its owner.
+        /// Uid of the owner.
         owner: u32,
-        /// Its mode.
+        /// Permission bits.
         mode: u32,
     },
 }
 
 impl AotCache {
-    /// Opens the folder, made with mode 0700 if it is not there.
+    /// Opens the folder, and creates it with mode 0700 if necessary.
     pub(crate) fn open(path: &Path, engine: &Engine) -> Result<Self, AotError> {
         let failed = |source| AotError::Open { path: path.display().to_string(), source };
         let mut builder = std::fs::DirBuilder::new();
@@ -67,7 +64,7 @@ impl AotCache {
         Ok(AotCache { dir, path: path.to_owned(), engine: compatibility(engine) })
     }
 
-    /// The compiled component of a digest (hex), if it is here and whole.
+    /// The compiled component with this digest (hex), if it is stored and intact.
     pub(crate) fn get(&self, engine: &Engine, digest: &str) -> Option<Component> {
         let name = self.find(digest)?;
         match self.verified(&name) {
@@ -91,7 +88,7 @@ impl AotCache {
         names.find(|name| name.starts_with(&prefix) && name.ends_with(".cwasm"))
     }
 
-    /// The open file, if it is private and its bytes have the digest in its name.
+    /// Opens the file if it is private and its content has the digest in its name.
     fn verified(&self, name: &str) -> std::io::Result<Option<File>> {
         let mut file = self.dir.open(name)?;
         let metadata = file.metadata()?;
@@ -110,7 +107,7 @@ impl AotCache {
         Ok((expected == Some(hex(&hash.finalize()).as_str())).then(|| file.into_std()))
     }
 
-    /// Maps the file: code that is never run never becomes resident.
+    /// Maps the file: unused code never becomes resident.
     fn deserialize(&self, engine: &Engine, name: &str, file: File) -> Option<Component> {
         // Through the descriptor whose bytes were hashed, so that no other file can take the name in between.
         let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
@@ -130,7 +127,7 @@ impl AotCache {
         }
     }
 
-    /// Keeps compiled bytes; a failure costs time at the next start, no more.
+    /// Stores compiled bytes. A failure only costs time at the next start.
     pub(crate) fn put(&self, digest: &str, compiled: &[u8]) {
         let name = format!("{digest}-{}-{}.cwasm", self.engine, hex(&Sha256::digest(compiled)));
         let draft = format!("{name}.{}.tmp", std::process::id());
@@ -143,7 +140,7 @@ impl AotCache {
         }
     }
 
-    /// What other engines made of the same component; a process that has mapped it keeps it.
+    /// Removes what other engines compiled of the component; processes that have mapped it keep it.
     fn remove_others(&self, digest: &str, keep: &str) {
         let Ok(entries) = self.dir.entries() else { return };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());

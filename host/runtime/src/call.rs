@@ -1,4 +1,4 @@
-//! One call of a provider: what goes in, and the traits through which a guest's reads reach the host.
+//! A call of a provider: its input, and the traits that serve the guest's capabilities.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,44 +10,44 @@ use crate::grants::Grants;
 use crate::http::HttpClient;
 use crate::record::Recorder;
 
-/// One call.
+/// Input of a call.
 #[derive(Clone)]
 pub struct Call {
-    /// Which exported function.
+    /// Exported function to call.
     pub function: Function,
     /// The object, JSON text in the provider's spoken version, without managedFields.
     pub object: String,
-    /// What the guest can ask about this call.
+    /// Answers of the capability `call`.
     pub facts: Facts,
-    /// Where the guest's reads and requests go once [`Call::grants`] let them through.
+    /// Where granted reads and requests of the guest go.
     pub capabilities: Capabilities,
-    /// What the provider may do.
+    /// Grants of the provider.
     pub grants: Arc<Grants>,
-    /// Seed of WASI's random numbers. The same seed and facts give the same call.
+    /// Seed of WASI's random numbers. Calls with the same seed and facts are the same.
     pub seed: u64,
-    /// Who gets a recording of it.
+    /// Receives a recording of the call.
     pub recorder: Option<Arc<dyn Recorder>>,
 }
 
-/// Where a guest's reads and requests go. Grants are checked before any of these is asked.
+/// Implementations of the capabilities. Grants are checked before they are called.
 #[derive(Clone)]
 pub struct Capabilities {
-    /// The management cluster's objects.
+    /// Reads of the management cluster.
     pub lookup: Arc<dyn Lookup>,
-    /// The workload cluster's objects.
+    /// Reads of the workload cluster.
     pub workload: Arc<dyn Lookup>,
-    /// What pods of the workload cluster serve TLS with.
+    /// Serving certificates of pods in the workload cluster.
     pub certificates: Arc<dyn ServingCertificates>,
-    /// The workload cluster's etcd.
+    /// Membership of the workload cluster's etcd.
     pub etcd: Arc<dyn Etcd>,
-    /// Secrets of the object's namespace, and of others.
+    /// Secrets of the management cluster.
     pub secrets: Arc<dyn Secrets>,
-    /// HTTP to the granted origins and endpoints. One per loaded provider: it holds the connection pools.
+    /// HTTP to the granted origins and endpoints. One per loaded provider, because of its connection pools.
     pub http: Arc<HttpClient>,
 }
 
 impl Capabilities {
-    /// Nothing behind any capability: whatever is asked is denied.
+    /// Capabilities that deny everything.
     pub fn none() -> Self {
         let nothing = Arc::new(Nothing);
         Capabilities {
@@ -61,43 +61,44 @@ impl Capabilities {
     }
 }
 
-/// Reads of one API server. A missing namespace in a request is the object's own.
+/// Reads of one API server. The default namespace is the object's.
 #[async_trait]
 pub trait Lookup: Send + Sync {
-    /// One object, JSON text without managedFields.
+    /// An object as JSON text without managedFields.
     async fn get(&self, target: &ObjectRef) -> Result<String, Refused>;
-    /// All that a selection names, in the same form.
+    /// The selected objects, each as by [`Lookup::get`].
     async fn list(&self, of: &Selection) -> Result<Vec<String>, Refused>;
 }
 
-/// Secrets, read live.
+/// Secrets, always read live.
 #[async_trait]
 pub trait Secrets: Send + Sync {
-    /// The decoded `data` of a Secret; without a namespace, of the object's own.
+    /// Decoded `data` of a Secret; without a namespace, in the object's.
     async fn open(&self, namespace: Option<&str>, name: &str) -> Result<BTreeMap<String, Vec<u8>>, Refused>;
-    /// The bootstrap data of the machine at hand, or what a controller's object names as such; `not-found` until it is made.
+    /// Decoded bootstrap data of the Machine, or of the Secret that a controller's object names; `not-found` until it
+    /// exists.
     async fn bootstrap_data(&self) -> Result<BTreeMap<String, Vec<u8>>, Refused>;
 }
 
-/// What pods of the workload cluster serve TLS with.
+/// Serving certificates of pods in the workload cluster.
 #[async_trait]
 pub trait ServingCertificates: Send + Sync {
-    /// The certificate (PEM) that a port of a pod shows, as nobody vouches for it.
+    /// Certificate (PEM) that a port of a pod presents; it is not verified.
     async fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused>;
 }
 
 /// Membership of the workload cluster's etcd.
 #[async_trait]
 pub trait Etcd: Send + Sync {
-    /// The members, each asked for itself.
+    /// The members, with the status that each reports itself.
     async fn members(&self) -> Result<Vec<EtcdMember>, Refused>;
-    /// Takes a member out; one that is gone already is a success.
+    /// Removes a member; a missing one is a success.
     async fn remove(&self, id: u64) -> Result<(), Refused>;
-    /// Has `to` lead; a success as well when it leads already.
+    /// Makes `to` the leader; also a success if it is already.
     async fn move_leader(&self, to: u64) -> Result<(), Refused>;
 }
 
-/// Denies everything.
+/// Denies every request.
 struct Nothing;
 
 fn nothing<T>() -> Result<T, Refused> {

@@ -18,31 +18,31 @@ use crate::engine;
 use crate::load::hex;
 use crate::untrusted;
 
-/// Bytes of what is wrong with a component.
+/// Longest error text in bytes.
 const MESSAGE_BYTES: usize = 2 << 10;
 
-/// Why a component was not compiled.
+/// Why a component could not be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// wasmtime does not take it. The same component fails again.
+    /// Invalid for wasmtime. Final for this component.
     #[error("the component is not valid: {0}")]
     Invalid(String),
-    /// It takes more than a compilation may: CPU time, wall time, memory or code. The same component fails again.
+    /// A limit of CPU time, wall time, memory or code size was passed. Final for this component.
     #[error("compiling the component took more than {0}")]
     Limit(String),
-    /// The compiler could not do its work; another time it may.
+    /// The compiler failed; a retry may succeed.
     #[error("unable to compile: {0}")]
     Failed(String),
 }
 
-/// Compiles components for this process's engine.
+/// Compiler for this process's engine.
 #[async_trait]
 pub trait Compiler: Send + Sync + std::fmt::Debug {
-    /// The serialized native code of a component. Dropping the future gives up.
+    /// Serialized native code of a component. Dropping the future cancels it.
     async fn compile(&self, component: &[u8]) -> Result<Vec<u8>, CompileError>;
 }
 
-/// Compiles in this process: for tests, and for components that are trusted not to make it expensive.
+/// Compiles in this process: for tests and trusted components.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InProcess;
 
@@ -64,7 +64,7 @@ fn compile(component: &[u8]) -> Result<Vec<u8>, CompileError> {
     engine.precompile_component(component).map_err(invalid)
 }
 
-/// Names what an engine's native code fits: wasmtime's version, its settings, the processor. Hex, the same in every process.
+/// Identifies the engine that native code fits: wasmtime version, settings and CPU. Hex; equal in all processes.
 pub(crate) fn compatibility(engine: &Engine) -> String {
     // The engine gives something to hash, and hashing needs a function that is the same in the next process.
     let mut hasher = Sha256Hasher(Sha256::new());
@@ -79,7 +79,7 @@ impl Hasher for Sha256Hasher {
         self.0.update(bytes);
     }
 
-    /// Never asked for: the whole digest is taken.
+    /// Never called: the whole digest is used.
     fn finish(&self) -> u64 {
         0
     }

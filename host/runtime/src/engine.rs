@@ -1,4 +1,4 @@
-//! The one wasmtime engine of the process, and the thread that ticks its epochs.
+//! The wasmtime engine of the process, and the thread that increments its epoch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,36 +10,36 @@ use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, 
 /// Length of an epoch: how long a guest computes before it yields to other tasks.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
-/// Ticks without a call before the thread goes to sleep.
+/// Ticks without a call before the thread sleeps.
 const IDLE_TICKS: u32 = 100;
 
-/// Core instances that one component may consist of. wasm32-wasip2 components have a handful, interpreters some dozens.
+/// Core instances of one component at most. wasm32-wasip2 components have a handful, interpreters some dozens.
 pub(crate) const CORE_INSTANCES: u32 = 64;
-/// Linear memories of one component. Each slot reserves about 4 GiB of address space.
+/// Linear memories of one component at most. Each slot reserves about 4 GiB of address space.
 pub(crate) const MEMORIES: u32 = 2;
-/// Tables of one component.
+/// Tables of one component at most.
 pub(crate) const TABLES: u32 = 16;
 
-/// Memory of a finished call that its slot keeps, cleaned, for the next one, which meets no page faults there: a sixth of what
-/// a call of the bundled providers took.
+/// Bytes of memory that a slot keeps mapped, zeroed, after a call, so that the next one has no page faults there: a
+/// sixth of what calls of the bundled providers used.
 const KEPT_MEMORY: usize = 512 << 10;
-/// The same for each table.
+/// As [`KEPT_MEMORY`], for each table.
 const KEPT_TABLE: usize = 64 << 10;
-/// Slots that wait with the memory of a component for its next call; more are taken from components that have not been called
-/// for longest, so that those which were swapped out do not keep theirs for ever.
+/// Slots that stay assigned to a component after its call. Beyond that, slots of the component that was called longest
+/// ago are reused first, so that replaced components do not keep theirs.
 const WARM_SLOTS: u32 = 8;
 
 const WASM_STACK: usize = 512 << 10;
 const ASYNC_STACK: usize = 2 << 20;
 
-/// What every engine of this process compiles for. Pooling is no part of it: it does not change the code.
+/// Settings that determine native code; pooling does not.
 fn base() -> Config {
     let mut config = Config::new();
     config.epoch_interruption(true).max_wasm_stack(WASM_STACK).async_stack_size(ASYNC_STACK).memory_init_cow(true);
     config
 }
 
-/// The engine that calls run on, with room for `max_in_flight` of them.
+/// Engine for calls, with a pool for `max_in_flight` of them.
 pub(crate) fn pooled(max_in_flight: u32, max_memory_bytes: usize) -> Result<Engine> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(max_in_flight)
@@ -61,14 +61,14 @@ pub(crate) fn pooled(max_in_flight: u32, max_memory_bytes: usize) -> Result<Engi
     Engine::new(&config)
 }
 
-/// An engine to compile with and to drop: wasmtime 48 keeps the register allocator's contexts for as long as the engine
-/// lives (bytecodealliance/wasmtime#14314), and the one that calls run on lives for ever.
+/// Engine for one compilation: wasmtime 48 keeps the register allocator's contexts for as long as the engine lives
+/// (bytecodealliance/wasmtime#14314), and the engine for calls is never dropped.
 pub(crate) fn compiler() -> Result<Engine> {
     Engine::new(&base())
 }
 
-/// Ticks the engine's epochs while calls are in flight. A thread of its own: on a loaded async runtime a tick could come
-/// late, or several at once, and guests would yield too late or be stopped too early.
+/// Increments the engine's epoch while calls are in flight. On a thread of its own, since a loaded async runtime would
+/// delay ticks, and guests would yield too late or be stopped too early.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     in_flight: Arc<AtomicUsize>,
@@ -76,7 +76,7 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts the thread; it ends soon after the last strong reference to the engine is gone.
+    /// Starts the thread. It ends soon after the engine is dropped.
     pub(crate) fn start(engine: &Engine) -> std::io::Result<Self> {
         let in_flight = Arc::new(AtomicUsize::new(0));
         let (engine, calls) = (engine.weak(), in_flight.clone());
@@ -84,7 +84,7 @@ impl Ticker {
         Ok(Ticker { in_flight, thread: thread.thread().clone() })
     }
 
-    /// Ticks come at least as long as the guard lives.
+    /// Keeps the ticks coming until the guard is dropped.
     pub(crate) fn running(&self) -> Running {
         if self.in_flight.fetch_add(1, Ordering::SeqCst) == 0 {
             self.thread.unpark();
@@ -93,7 +93,6 @@ impl Ticker {
     }
 }
 
-/// A call in flight.
 #[derive(Debug)]
 pub(crate) struct Running(Arc<AtomicUsize>);
 
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
     use wasmtime::{Instance, Module, Store};
 
-    /// Two mebibytes, of which more is written than a slot keeps; a text at the beginning; a table.
+    /// Two mebibytes of memory, more written than a slot keeps; data at the beginning; a table.
     const MODULE: &str = r#"(module
         (memory 32)
         (table (export "table") 4 funcref)

@@ -1,6 +1,6 @@
-//! What a call asks of others, with the CPU time that this takes counted apart from the provider's own.
+//! Counts the CPU time of capabilities that others serve apart from the provider's own.
 //!
-//! A TLS handshake with a member of etcd, or the decoding of an API server's answer, says nothing about a provider.
+//! TLS handshakes with etcd, or decoding an API server's response, say nothing about a provider.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,14 @@ use capwasm_contract::{EtcdMember, ObjectRef, Refused, Selection};
 use crate::call::{Capabilities, Etcd, Lookup, Secrets, ServingCertificates};
 use crate::meter::CpuMeter;
 
-/// One of the traits behind a capability, under the meter.
+/// A capability whose CPU time is metered.
 struct External<T: ?Sized> {
     source: Arc<T>,
     meter: Arc<CpuMeter>,
 }
 
-/// The same capabilities; what workload clusters, etcd and the management cluster's Secrets cost goes to
-/// [`CpuMeter::outside`]. Reads of the management cluster's caches stay the call's own, and [`crate::HttpClient`] is
-/// metered where it is asked.
+/// Meters workload clusters, etcd and the management cluster's Secrets as [`CpuMeter::outside`]. Reads of caches count
+/// as the call's own; [`crate::HttpClient`] is metered by its caller.
 pub(crate) fn metered(capabilities: Capabilities, meter: &Arc<CpuMeter>) -> Capabilities {
     fn external<T: ?Sized>(source: Arc<T>, meter: &Arc<CpuMeter>) -> Arc<External<T>> {
         Arc::new(External { source, meter: meter.clone() })

@@ -1,27 +1,26 @@
-//! Why a call gave no reply. Its text names the provider, the digest, the function and, where the guest was at fault,
-//! the functions of the guest that led there.
+//! Failed calls. The error names provider, digest, function and, if the guest is at fault, its call stack.
 
 use capwasm_contract::Failure;
 use wasmtime::WasmBacktrace;
 
 use crate::untrusted;
 
-/// A call that gave no reply; what it collected is lost.
+/// A call without a reply; its outcome is lost.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("provider {provider} (sha256:{digest}), {function}: {failure}")]
 pub struct CallError {
-    /// The provider's name; `?` while it is not known.
+    /// Name of the provider; `?` before `describe()`.
     pub provider: String,
     /// First 12 hex digits of the component's digest.
     pub digest: String,
     /// `interface.function`.
     pub function: String,
-    /// What happened.
+    /// What went wrong.
     pub failure: Failure,
 }
 
 impl CallError {
-    /// What an operator can do about it, for an event.
+    /// Advice to an operator, for events.
     pub fn advice(&self) -> String {
         let name = &self.provider;
         let raise = |limit: &str| format!("if that is too little, raise spec.limits.{limit} of WasmProvider {name}");
@@ -43,7 +42,7 @@ impl CallError {
     }
 }
 
-/// A limit that host code found passed, on its way through wasmtime.
+/// A limit passed in host code, as an error through wasmtime.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stop {
     #[error("the CPU budget is used up")]
@@ -52,22 +51,22 @@ pub(crate) enum Stop {
     Memory { asked: usize, limit: usize },
     #[error("the result is too large")]
     Result,
-    /// Of a replay alone; what it is stands with the tape.
+    /// A replay left its recording; see the tape.
     #[error("the recording does not answer this call")]
     Diverged,
 }
 
-/// Frames that a text shows: enough to see the way there, short enough for an event.
+/// Frames of a backtrace that are shown: enough to find the cause, short enough for an event.
 const FRAMES: usize = 16;
-/// Bytes of a function's name in a text.
+/// Longest function name in bytes.
 const NAME_BYTES: usize = 200;
-/// Bytes of a trap's own text.
+/// Longest trap message in bytes.
 const MESSAGE_BYTES: usize = 1 << 10;
 
-/// wasmtime gives this cause no type of its own that could be asked for; a test holds the text in place.
+/// wasmtime has no type for this cause; a test checks the text.
 const FUEL_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
 
-/// What an error out of wasmtime means.
+/// Classifies an error of wasmtime.
 pub(crate) fn classify(error: &wasmtime::Error, limits: &crate::Limits, stderr: String) -> Failure {
     let backtrace = error.downcast_ref::<WasmBacktrace>().map(frames).unwrap_or_default();
     match error.downcast_ref::<Stop>() {
@@ -86,7 +85,7 @@ pub(crate) fn classify(error: &wasmtime::Error, limits: &crate::Limits, stderr: 
     Failure::Trap { message, backtrace, stderr }
 }
 
-/// Names of the guest's functions, innermost first. The text form of a backtrace demangles them; its frames do not.
+/// Demangled names of the guest's functions, innermost first.
 fn frames(backtrace: &WasmBacktrace) -> Vec<String> {
     frame_names(&backtrace.to_string())
 }
@@ -103,7 +102,7 @@ fn frame_names(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Rust's symbol hashes (`[b7974e8690430dd9]` and a last `::h809c7280f92aa51`) tell a reader nothing.
+/// Removes Rust's symbol hashes, such as `[b7974e8690430dd9]` and a final `::h809c7280f92aa51`.
 fn without_hashes(name: &str) -> String {
     let hex = |text: &str| text.len() >= 15 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let name = match name.rsplit_once("::h") {

@@ -1,4 +1,4 @@
-//! What the fuzz targets in `fuzz/` need of the inside. No API: it changes as they do.
+//! Internals for the fuzz targets in `fuzz/`. Not a stable API.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::load::{self, LoadError};
 use crate::record::player::Player;
 use crate::record::{Recording, Replay, Replayed};
 
-/// Whether an origin covers a URL of this scheme, host (without brackets) and port.
+/// Whether an origin covers scheme, host (without brackets) and port.
 pub fn origin_matches(origin: &Origin, tls: bool, host: &str, port: u16) -> bool {
     origin.matches(tls, host, port)
 }
@@ -25,7 +25,7 @@ pub fn origin_includes(granted: &Origin, wanted: &str) -> bool {
     granted.includes(wanted)
 }
 
-/// Whether an address is reached only when it is granted by name.
+/// Whether an address must be granted by name.
 pub fn special_address(address: std::net::IpAddr) -> bool {
     grants::special_address(address)
 }
@@ -35,12 +35,12 @@ pub fn endpoint_allows(endpoint: &NamedEndpoint, method: &str, path: &str) -> bo
     endpoint.allows(method, path).is_ok()
 }
 
-/// Whether a pattern with `*` for any part fits a text.
+/// Whether `text` matches a pattern, in which `*` matches any part.
 pub fn wildcard(pattern: &str, text: &str) -> bool {
     grants::wildcard(pattern, text)
 }
 
-/// A descriptor as `describe()` of a component with these roles returned it.
+/// Parses and checks a descriptor of a component with these exports.
 ///
 /// # Errors
 /// Everything that is wrong with it.
@@ -48,7 +48,7 @@ pub fn descriptor(text: &str, roles: &[Role], conversion: bool, admission: bool)
     load::descriptor_of(text, roles, load::Pure { conversion, admission })
 }
 
-/// One call of the capability `outcome`, as a guest makes it.
+/// A call of the capability `outcome`.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the fields are those of the contract")]
 pub enum Call {
@@ -65,7 +65,7 @@ pub enum Call {
     Delete { key: String, place: Place, target: ObjectRef, uid: Option<String> },
 }
 
-/// What a guest that makes these calls for an object has collected; a call that traps is the last one. `false`: it trapped.
+/// The outcome of a guest's calls for an object, up to the first that traps; `false` if one did.
 pub fn collect(object: &str, grants: &Grants, limit: u64, calls: &[Call]) -> (Outcome, bool) {
     let scope = Scope::new(Arc::new(object.to_owned()), Arc::new(grants.clone()));
     let mut collector = Collector::new(limit);
@@ -104,7 +104,7 @@ fn wire(target: ObjectRef) -> types::ObjectRef {
     types::ObjectRef { api_version, kind, namespace, name }
 }
 
-/// A recording that answers these requests, and how it says that the call ended.
+/// Answers requests from a recording, and ends the call as recorded.
 pub fn play(recording: &Recording, how: &Replay, requests: &[Request]) -> Replayed {
     let mut player = Player::new(recording.tape.clone(), how);
     // The first that is not answered ends the call.

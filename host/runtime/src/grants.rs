@@ -1,6 +1,6 @@
-//! What a provider may do: `spec.grants` of its WasmProvider, in the shape in which `describe()` says what it wants.
+//! Grants: `spec.grants` of a WasmProvider, with the shape of `wants` in a descriptor.
 //!
-//! Everything is denied unless it is listed, and an empty list grants nothing.
+//! Whatever is not listed is denied; an empty list grants nothing.
 
 mod endpoint;
 mod origin;
@@ -15,70 +15,70 @@ pub(crate) use endpoint::{EndpointRefusal, Target};
 pub use origin::Origin;
 pub(crate) use origin::{ends_in_number, special_address};
 
-/// Everything that a provider may do. The default grants nothing.
+/// Capabilities of a provider. The default grants nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Grants {
-    /// Named HTTP endpoints, by the name in `http://NAME.endpoint/`.
+    /// Named HTTP endpoints by their name in `http://NAME.endpoint/`.
     pub endpoints: BTreeMap<String, NamedEndpoint>,
     /// HTTP origins; see [`Origin`] for their forms.
     pub origins: Vec<Origin>,
-    /// TLS to origins without verifying who serves it, for requests that ask for it. Nothing wants this: it is never missing.
+    /// Allows requests that ask for TLS without verification. No descriptor can want it, so it is never missing.
     #[serde(rename = "insecureTLS")]
     pub insecure_tls: bool,
-    /// Kinds of the management cluster that it reads.
+    /// Kinds of the management cluster that may be read.
     pub reads: Vec<KindPattern>,
-    /// Kinds of the management cluster that it creates, patches or deletes.
+    /// Kinds of the management cluster that may be created, patched or deleted.
     pub writes: Vec<KindPattern>,
-    /// Kinds of the workload cluster that it reads.
+    /// Kinds of the workload cluster that may be read.
     pub workload_reads: Vec<KindPattern>,
-    /// Kinds of the workload cluster that it creates, patches or deletes.
+    /// Kinds of the workload cluster that may be created, patched or deleted.
     pub workload_writes: Vec<KindPattern>,
-    /// Secrets of the object's namespace, and of [`Grants::namespaces`], by name; `*` matches any part.
+    /// Names of Secrets in the object's namespace and in [`Grants::namespaces`]; `*` matches any part.
     pub secrets: Vec<String>,
-    /// Keys and certificates.
+    /// Whether keys and certificates may be made.
     pub pki: bool,
-    /// Membership of the workload cluster's etcd.
+    /// Whether etcd members of the workload cluster may be read and changed.
     pub etcd: bool,
-    /// Namespaces of the management cluster besides the object's own; `*` is all of them.
+    /// Namespaces of the management cluster besides the object's own; `*` means all.
     pub namespaces: Vec<String>,
 }
 
-/// A grant that makes no sense.
+/// An invalid grant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// An origin cannot be read.
+    /// An origin does not parse.
     #[error(
         "origin {origin:?}: {problem}; expected scheme://host[:port], host being a name, *.suffix, *, an address or a CIDR"
     )]
     Origin {
-        /// As given.
+        /// Text of the origin.
         origin: String,
-        /// What is wrong with it.
+        /// The problem with the origin.
         problem: &'static str,
     },
-    /// An endpoint cannot be used.
+    /// An endpoint is inconsistent.
     #[error("endpoint {name:?}: {problem}")]
     Endpoint {
-        /// Its name.
+        /// Name of the endpoint.
         name: String,
-        /// What is wrong with it.
+        /// The problem with the endpoint.
         problem: String,
     },
 }
 
 impl Grants {
-    /// Whether a Secret may be opened by this name.
+    /// Whether a Secret of this name may be read.
     pub fn covers_secret(&self, name: &str) -> bool {
         self.secrets.iter().any(|pattern| wildcard(pattern, name))
     }
 
-    /// Whether a namespace besides the object's own may be reached.
+    /// Whether a namespace other than the object's own may be used.
     pub fn covers_namespace(&self, namespace: &str) -> bool {
         !namespace.is_empty() && self.namespaces.iter().any(|granted| granted == "*" || granted == namespace)
     }
 
-    /// Each thing that is wanted and not granted, in words that say what to add: `endpoints: docker`.
+    /// Wanted capabilities without grants, as text such as `endpoints: docker`.
     pub fn missing(&self, wants: &Wants) -> Vec<String> {
         let mut missing = Vec::new();
         let endpoints = wants.endpoints.iter().filter(|name| !self.endpoints.contains_key(*name));
@@ -107,7 +107,7 @@ impl Grants {
     }
 }
 
-/// Groups that no wildcard covers: whoever writes these has the cluster.
+/// Groups that no wildcard covers: whoever writes their kinds controls the cluster.
 const NEVER_BY_WILDCARD: [&str; 8] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -119,15 +119,14 @@ const NEVER_BY_WILDCARD: [&str; 8] = [
     "rbac.authorization.k8s.io",
 ];
 
-/// Whether a group is one of those; no provider brings a kind in them.
+/// Whether no wildcard covers the group; no provider may bring a kind in it.
 pub(crate) fn is_guarded(group: &str) -> bool {
     NEVER_BY_WILDCARD.contains(&group)
 }
 
-/// Kinds of the core group that no wildcard covers. Secrets have their own capability.
+/// Kinds of the core group that no wildcard covers. Secrets have a capability of their own.
 const NEVER_BY_WILDCARD_CORE: [&str; 2] = ["Secret", "ServiceAccount"];
 
-/// Whether patterns cover a kind.
 pub(crate) fn covers(patterns: &[KindPattern], group: &str, kind: &str) -> bool {
     let guarded = is_guarded(group) || (group.is_empty() && NEVER_BY_WILDCARD_CORE.contains(&kind));
     // A guest that asks for kind `*` must not match a pattern that spells `*`.
@@ -138,7 +137,7 @@ fn covers_pattern(granted: &[KindPattern], want: &KindPattern) -> bool {
     granted.contains(want) || covers(granted, &want.group, &want.kind)
 }
 
-/// `*` matches any part, also an empty one.
+/// `*` matches any part, also the empty one.
 pub(crate) fn wildcard(pattern: &str, text: &str) -> bool {
     let Some((prefix, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(prefix) else { return false };

@@ -37,13 +37,13 @@ use crate::limits::Limits;
 
 type Pool = Client<Connector, Full<Bytes>>;
 
-/// A provider's way out: what it may reach, and the connections that it has.
+/// HTTP client of a provider: grants and connection pools.
 pub struct HttpClient {
     endpoints: BTreeMap<String, Endpoint>,
     origins: Arc<Vec<Origin>>,
-    /// Of origins, by what the guest trusts besides the system; the latest last.
+    /// Pools of origins, by what the guest trusts besides the system; last used last.
     pools: Mutex<VecDeque<(Trust, Pool)>>,
-    /// Of this generation alone: what it was granted, it was granted when these were got.
+    /// Recent responses; per generation, since another one may have other grants.
     recent: Recent,
     network: Arc<dyn Network>,
     insecure_tls: bool,
@@ -58,26 +58,26 @@ struct Endpoint {
     pool: Pool,
 }
 
-/// One request.
+/// Request of a guest.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
-    /// Method.
+    /// HTTP method, such as `GET`.
     pub method: String,
-    /// Absolute URL.
+    /// Absolute URL, `http://NAME.endpoint/…` for a named endpoint.
     pub url: String,
-    /// Headers; those that frame a message or name the host are not the guest's to set.
+    /// Headers, except those that frame the message or name the host.
     pub headers: Vec<(String, String)>,
-    /// Whole body.
+    /// The complete body.
     pub body: Bytes,
-    /// The guest's own limit, within the granted one.
+    /// Timeout set by the guest, within the granted one.
     pub deadline: Option<Duration>,
 }
 
-/// One response, with the connection's own bytes.
+/// Response of a server.
 pub type HttpResponse = capwasm_contract::HttpResponse<Bytes>;
 
 impl HttpRequest {
-    /// As it stands on a tape, with whom the client trusts.
+    /// The request as a recording has it.
     pub(crate) fn recorded(&self, trust: &Trust) -> Exchange {
         let HttpRequest { method, url, headers, body, deadline } = self.clone();
         let deadline_ms = deadline.map(|deadline| u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX));
@@ -85,21 +85,21 @@ impl HttpRequest {
     }
 }
 
-/// Pools of origins that differ in what the guest trusts: one per cloud with a CA of its own.
+/// Pools of origins at most; they differ in what the guest trusts, such as a cloud's own CA.
 const POOLS: usize = 64;
-/// Idle connections that one host keeps.
+/// Idle connections kept per host.
 const IDLE_PER_HOST: usize = 4;
 const IDLE_TIME: Duration = Duration::from_secs(30);
-/// Bytes of response headers.
+/// Most bytes of response headers.
 const HEADER_BYTES: usize = 64 << 10;
 
 impl HttpClient {
-    /// A client for these grants. Sizes and times follow from the provider's limits.
+    /// A client with these grants. Sizes and timeouts are those of the limits.
     pub fn new(grants: &Grants, limits: &Limits) -> Result<Self, GrantError> {
         Self::over(grants, limits, Arc::new(network::System::default()))
     }
 
-    /// As [`HttpClient::new`], over another network than the system's.
+    /// As [`HttpClient::new`], over a network other than the system's.
     pub fn over(grants: &Grants, limits: &Limits, network: Arc<dyn Network>) -> Result<Self, GrantError> {
         let endpoint =
             |(name, granted): (&String, &NamedEndpoint)| Ok((name.clone(), Endpoint::new(name, granted, &network)?));
@@ -115,7 +115,7 @@ impl HttpClient {
         })
     }
 
-    /// A client that reaches nothing.
+    /// A client without grants.
     pub fn denied() -> Self {
         HttpClient {
             endpoints: BTreeMap::new(),
@@ -129,7 +129,7 @@ impl HttpClient {
         }
     }
 
-    /// Whether TLS may go unverified.
+    /// Whether requests without TLS verification are granted.
     pub(crate) fn may_be_insecure(&self) -> Result<(), Refused> {
         if self.insecure_tls {
             return Ok(());
@@ -139,13 +139,13 @@ impl HttpClient {
         ))
     }
 
-    /// An earlier answer to the same request that is not older than `max_age`.
+    /// An earlier response to an equal request, not older than `max_age`.
     pub(crate) fn recent(&self, request: &HttpRequest, trust: &Trust, max_age: Duration) -> Option<HttpResponse> {
         self.recent.get(&Key::of(request, trust), Instant::now(), max_age)
     }
 
-    /// As [`HttpClient::send`], and keeps the answer. Of several that ask the same at once one sends, and its answer does for
-    /// the others; what is not kept, a refusal say, each asks for itself, one after another.
+    /// Sends a request and keeps the response. Of equal requests at the same time one is sent and its response shared;
+    /// if it is not kept, as a refusal is not, each is sent, one after another.
     pub(crate) async fn send_and_keep(
         &self,
         request: HttpRequest,
@@ -164,7 +164,7 @@ impl HttpClient {
         Ok(answer)
     }
 
-    /// Whether a URL leads to an endpoint that has a time limit of its own.
+    /// Whether a URL is of an endpoint with a timeout of its own.
     pub(crate) fn has_own_limit(&self, url: &str) -> bool {
         let Ok(uri) = url.parse::<Uri>() else { return false };
         self.endpoint(&uri).is_some_and(|endpoint| endpoint.granted.timeout().is_some())
@@ -174,7 +174,7 @@ impl HttpClient {
         self.endpoints.get(endpoint_name(uri)?)
     }
 
-    /// One request, one response.
+    /// Sends a request.
     pub(crate) async fn send(&self, request: HttpRequest, trust: &Trust) -> Result<HttpResponse, Refused> {
         let uri = request::url(&request.url)?;
         let method = request::method(&request.method)?;
@@ -212,7 +212,7 @@ impl HttpClient {
         })
     }
 
-    /// The pool for an origin, after the grant was checked.
+    /// The pool for an origin, if it is granted.
     fn origin_pool(&self, uri: &Uri, trust: &Trust) -> Result<Pool, Refused> {
         let tls = uri.scheme_str() == Some("https");
         let default_port = if tls { 443 } else { 80 };
@@ -307,7 +307,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// What is asked of the server. A unix socket is asked under the endpoint's own name.
+    /// The URL that is sent to the server. For a unix socket the host is the endpoint's name.
     fn uri(&self, asked: &Uri) -> Result<Uri, Refused> {
         let Target::Url(base) = &self.target else { return Ok(asked.clone()) };
         let query = asked.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -341,7 +341,7 @@ fn endpoint_not_granted(name: &str) -> Refused {
     Refused::denied(format!("endpoint {name} is not granted; add it to spec.grants.endpoints"))
 }
 
-/// A refusal of the connector is somewhere in the causes of the pool's error.
+/// Finds a refusal of the connector among the causes of the pool's error.
 fn unreachable_or_denied(error: &hyper_util::client::legacy::Error) -> Refused {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -356,7 +356,7 @@ fn unreachable_or_denied(error: &hyper_util::client::legacy::Error) -> Refused {
     Refused::new(Refusal::Unavailable, "Unreachable", chain(error))
 }
 
-/// An error with its causes, each said once.
+/// The error with its causes, without repetitions.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! What one provider may use. Each limit fails the call that passes it, and only that.
+//! Resource limits of a provider. A call that passes one fails; other calls are not affected.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use wasmtime::{ResourceLimiter, Result};
 
 use crate::failure::Stop;
 
-/// Limits of a provider, as they stand in `spec.limits` of its WasmProvider. Missing fields take the defaults.
+/// `spec.limits` of a WasmProvider. Absent fields take the defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Limits {
-    /// Linear memory of one call, bytes.
+    /// Linear memory of one call in bytes.
     pub memory_bytes: u64,
-    /// CPU time of one call, milliseconds. Looked at on every epoch tick (10 ms), so it is passed by up to one tick.
+    /// CPU time of one call in milliseconds. Checked on every epoch tick (10 ms), so it may be exceeded by one tick.
     pub cpu_time_ms: u64,
-    /// Wall time of one call, milliseconds. Waits on a named endpoint that has its own limit do not count.
+    /// Wall time of one call in milliseconds. Waits for a named endpoint with a timeout of its own do not count.
     pub wall_time_ms: u64,
-    /// Body of one HTTP response, bytes.
+    /// Body of one HTTP response in bytes.
     pub response_bytes: u64,
-    /// Answer and outcome of one call together, bytes; also what one host call may hand over.
+    /// Answer and outcome of one call together in bytes; also the limit of what one host call may pass.
     pub result_bytes: u64,
-    /// Requests of one call: by `http`, to `etcd`, and for serving certificates together.
+    /// Requests of one call: HTTP, etcd and serving certificates together.
     pub requests: u32,
-    /// Keys and certificates that one call may have made.
+    /// Keys and certificates made in one call.
     pub keys: u32,
-    /// Lines that one call may log, by `log` and by stdout and stderr together.
+    /// Lines logged in one call, by `log`, stdout and stderr together.
     pub log_lines: u32,
-    /// Calls of this provider at a time. A host gives one cluster at most a quarter of them.
+    /// Concurrent calls of this provider. A host gives one cluster at most a quarter of them.
     pub concurrency: u32,
 }
 
@@ -48,17 +48,17 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// CPU time of one call.
+    /// [`Limits::cpu_time_ms`] as a duration.
     pub fn cpu_time(&self) -> Duration {
         Duration::from_millis(self.cpu_time_ms)
     }
 
-    /// Wall time of one call.
+    /// [`Limits::wall_time_ms`] as a duration.
     pub fn wall_time(&self) -> Duration {
         Duration::from_millis(self.wall_time_ms)
     }
 
-    /// For `describe()`: whatever the provider is allowed otherwise, telling its own name is cheap.
+    /// Limits of `describe()`, which is cheap whatever else the provider is allowed.
     pub(crate) fn for_describe(&self) -> Limits {
         let tight = Limits {
             cpu_time_ms: 1_000,
@@ -74,14 +74,14 @@ impl Limits {
 }
 
 impl Limits {
-    /// For conversion and admission: they have nothing to wait for, and somebody waits for them with every request.
+    /// Limits of conversion and admission, which wait for nothing, while clients wait for them.
     pub(crate) fn for_pure(&self) -> Limits {
         Limits { memory_bytes: self.memory_bytes, result_bytes: 64 << 20, ..self.for_describe() }
     }
 }
 
-/// Counts linear memory and tables of one instance. Growing past the limit traps at once, so that the backtrace shows
-/// who asked; a guest whose allocator only saw a failed `memory.grow` would trap later, somewhere else.
+/// Limits linear memory and tables of one instance. Growing past the limit traps at once, so that the backtrace shows
+/// the cause; after a failed `memory.grow` a guest would trap later, somewhere else.
 #[derive(Debug)]
 pub(crate) struct MemoryLimit {
     limit: usize,
@@ -89,7 +89,7 @@ pub(crate) struct MemoryLimit {
     peak: usize,
 }
 
-/// Table entries of one table; Rust and C guests need some hundreds, interpreters some thousands.
+/// Entries of one table at most; Rust and C guests need some hundreds, interpreters some thousands.
 const TABLE_ELEMENTS: usize = 20_000;
 
 impl MemoryLimit {

@@ -1,4 +1,4 @@
-//! From a component's bytes to a provider. Whatever is wrong with it is said here, with what to do about it.
+//! Loads a component: checks, compilation, `describe()`. Each error says what to do about it.
 
 mod check;
 
@@ -25,93 +25,93 @@ use crate::runtime::Shared;
 use crate::state::State;
 use crate::untrusted;
 
-/// Contract versions that this host speaks.
+/// Contract versions of this host.
 pub const SUPPORTED_CONTRACTS: &[&str] = &["0.1"];
 
 const PACKAGE: &str = "capwasm:provider/";
 
-/// Of what is told of a component: bytes of a name of its own, bytes of one problem, problems of its descriptor.
+/// Limits of text from a component in errors: bytes of a name and of a problem, number of problems.
 const NAME_BYTES: usize = 200;
 const PROBLEM_BYTES: usize = 2 << 10;
 const PROBLEMS: usize = 8;
 
-/// Why a component is no provider.
+/// Why a component cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Too many bytes.
+    /// The component exceeds `RuntimeOptions::max_component_bytes`.
     #[error("the component has {size} bytes, more than the {limit} that this host takes; strip its debug information")]
     TooLarge {
-        /// Its size.
+        /// Size in bytes.
         size: usize,
-        /// The limit.
+        /// Limit in bytes.
         limit: usize,
     },
-    /// A core module.
+    /// A core module instead of a component.
     #[error(
         "this is a core WebAssembly module, not a component; build it with `--target wasm32-wasip2`, or wrap it with `wasm-tools component new`"
     )]
     CoreModule,
-    /// No WebAssembly.
+    /// No WebAssembly binary.
     #[error("this is no WebAssembly component: it does not begin as one")]
     NotWasm,
-    /// Limits that this host does not give.
+    /// Limits beyond those of the host.
     #[error("limits.{name} is {value}: expected {expected}")]
     Limits {
-        /// Which.
+        /// Field of `spec.limits`.
         name: &'static str,
-        /// As given.
+        /// The given value.
         value: u64,
-        /// What is possible.
+        /// The allowed range.
         expected: String,
     },
-    /// wasmtime does not take it.
+    /// Invalid for wasmtime.
     #[error("the component is not valid: {0}")]
     Invalid(String),
-    /// It was not compiled.
+    /// Compilation failed.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// It imports what no host gives.
+    /// An import that is neither in the contract nor in WASI 0.2.
     #[error("the component imports {name:?}, which this host does not have{hint}")]
     UnknownImport {
-        /// The import.
+        /// Name of the import.
         name: String,
-        /// What to do; begins with a separator, or is empty.
+        /// Advice; begins with a separator, or is empty.
         hint: String,
     },
-    /// An import or export is not as in the contract.
+    /// An import or export has a type other than the contract's.
     #[error("the component does not fit contract {}: {problem}; build it against this version of wit/provider.wit", SUPPORTED_CONTRACTS.join(", "))]
     Contract {
-        /// What does not fit.
+        /// The mismatch.
         problem: String,
     },
-    /// No `descriptor`.
+    /// The export `descriptor` is missing.
     #[error("the component does not export {PACKAGE}descriptor; export a provider's world, not only its functions")]
     NoDescriptor,
-    /// `describe()` failed.
+    /// The call of `describe()` failed.
     #[error(transparent)]
     Describe(Box<CallError>),
-    /// `describe()` is not constant.
+    /// Two calls of `describe()` differ.
     #[error("describe() answered differently when it was called twice; it must return the same bytes every time")]
     NotConstant,
-    /// `describe()` collected an outcome.
+    /// `describe()` used the capability `outcome`.
     #[error("describe() used `outcome`; it may only return the descriptor")]
     DescribeActed,
-    /// `describe()` does not follow its schema.
+    /// The descriptor violates its schema.
     #[error("what describe() says is not valid: {}", problems.join("; "))]
     Descriptor {
-        /// Everything that is wrong.
+        /// All violations.
         problems: Vec<String>,
     },
-    /// Another version of the contract.
+    /// Unsupported contract version.
     #[error("the provider speaks contract {found:?}, this host speaks {}; use a host or a provider that matches", SUPPORTED_CONTRACTS.join(", "))]
     Version {
-        /// What it speaks.
+        /// Contract version of the provider.
         found: String,
     },
 }
 
 impl LoadError {
-    /// Whether the same component with the same limits fails again.
+    /// Whether loading the same component with the same limits will fail again.
     pub fn is_final(&self) -> bool {
         match self {
             LoadError::Compile(CompileError::Failed(_)) => false,
@@ -162,7 +162,7 @@ pub(crate) async fn load(shared: &Arc<Shared>, bytes: &[u8], limits: Limits) -> 
     Ok(Provider::new(guest, descriptor, imports, bytes.len()))
 }
 
-/// The two calls differ in everything that a guest could let its answer depend on.
+/// The two calls differ in all inputs on which an answer could depend.
 fn describe_call(seed: u64) -> Call {
     Call {
         // Not used: `describe` belongs to no role.
@@ -176,7 +176,7 @@ fn describe_call(seed: u64) -> Call {
     }
 }
 
-/// The descriptor of a component that exports these.
+/// Parses and checks a descriptor.
 pub(crate) fn descriptor_of(text: &str, roles: &[Role], pure: Pure) -> Result<Descriptor, LoadError> {
     let descriptor: Descriptor = serde_json::from_str(text).map_err(|error| described(vec![error.to_string()]))?;
     // First, because the rest may mean something else in another version.
@@ -215,7 +215,7 @@ fn check_limits(limits: &Limits, max_memory: u64) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// The compiled component: from the cache, as it came with the program, or compiled now.
+/// Compiled code: from the cache, from the program itself, or compiled now.
 async fn prepare(shared: &Arc<Shared>, bytes: &[u8], digest: &str) -> Result<Component, LoadError> {
     if let Some(component) = cached(shared, digest).await? {
         return Ok(component);
@@ -271,7 +271,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     done.map_err(|error| LoadError::Compile(CompileError::Failed(format!("the cache panicked: {error}"))))
 }
 
-/// What a component may import, besides the contract's own package.
+/// Imports that are allowed besides the contract's package.
 const WASI: [&str; 6] = ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
 
 const INTERFACES: [&str; 10] =
@@ -285,7 +285,7 @@ fn check_imports(component: &Component, engine: &Engine) -> Result<Vec<String>, 
     }
 }
 
-/// A hint for an import that this host does not have; none for one that it has.
+/// Advice for an unknown import; `None` if the import is known.
 fn import_problem(name: &str) -> Option<String> {
     let (path, version) = name.split_once('@').unwrap_or((name, ""));
     if let Some(interface) = path.strip_prefix(PACKAGE) {
@@ -310,7 +310,7 @@ fn contract(error: wasmtime::Error) -> LoadError {
     LoadError::Contract { problem: untrusted::shortened(&format!("{error:#}"), PROBLEM_BYTES) }
 }
 
-/// Problems as people read them: each in one line, and no more of them than a condition holds.
+/// Problems as text: each in one line, and not more than a condition can hold.
 fn described(problems: Vec<String>) -> LoadError {
     let all = problems.len();
     let mut shown: Vec<String> =
@@ -321,7 +321,7 @@ fn described(problems: Vec<String>) -> LoadError {
     LoadError::Descriptor { problems: shown }
 }
 
-/// Finds the roles. A role that is exported but has other functions or types is an error, not an absent role.
+/// Finds the exported roles. A role with missing functions or wrong types is an error.
 fn exports(component: &Component, pre: &InstancePre<State>, engine: &Engine) -> Result<Exports, LoadError> {
     let names: Vec<String> = component.component_type().exports(engine).map(|(name, _)| name.to_owned()).collect();
     let exported = |interface: &str| {
@@ -354,12 +354,11 @@ fn exports(component: &Component, pre: &InstancePre<State>, engine: &Engine) -> 
     })
 }
 
-/// `sha256:` and the hex digest of a component's bytes, as [`Provider::digest`] has it.
+/// `sha256:<hex>` of a component, as in [`Provider::digest`].
 pub fn digest(component: &[u8]) -> String {
     format!("sha256:{}", hex(&Sha256::digest(component)))
 }
 
-/// Lower-case hex.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {

@@ -1,5 +1,5 @@
-//! The two clocks of a call: CPU time, which counts only while its task is being polled, and wall time, which stands
-//! still while the call waits on an endpoint that has a limit of its own.
+//! Clocks of a call: CPU time, counted while its task is polled, and wall time, which stops while the call waits for an
+//! endpoint with a timeout of its own.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,23 +11,23 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Both clocks of one call.
 #[derive(Clone, Debug)]
 pub(crate) struct Clocks {
     pub(crate) cpu: Arc<CpuMeter>,
     pub(crate) wall: Arc<WallClock>,
 }
 
-/// CPU time of one call. Epoch ticks ask [`CpuMeter::exhausted`]; counting the ticks themselves would charge a guest
-/// for other processes on a busy machine, and a tick for each short wait.
+/// CPU time of one call. Epoch ticks check [`CpuMeter::exhausted`]; counting ticks instead would charge a guest for
+/// other processes on a busy machine, and a tick for each short wait.
 #[derive(Debug)]
 pub(crate) struct CpuMeter {
     limit: Duration,
-    /// Of finished polls, nanoseconds.
+    /// Of finished polls, in nanoseconds.
     spent: AtomicU64,
-    /// Of these, within [`CpuMeter::outside`].
+    /// The part of `spent` within [`CpuMeter::outside`].
     outside: AtomicU64,
-    /// The thread's CPU time when the current poll began, nanoseconds. A task is polled by one thread at a time.
+    /// The thread's CPU time at the begin of the current poll, in nanoseconds. A task is polled by one thread at a
+    /// time.
     began: AtomicU64,
 }
 
@@ -54,8 +54,8 @@ impl CpuMeter {
         .await
     }
 
-    /// Within [`CpuMeter::measure`]: counts the CPU time of a future's polls as another's than the provider's. It stays
-    /// part of what the limit is held against.
+    /// Within [`CpuMeter::measure`]: counts the CPU time of a future's polls as outside of the provider. It still
+    /// counts against the limit.
     pub(crate) async fn outside<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         std::future::poll_fn(|context| {
@@ -71,23 +71,23 @@ impl CpuMeter {
         thread_time().saturating_sub(self.began.load(Ordering::Relaxed))
     }
 
-    /// After the last poll.
+    /// To be read after the last poll.
     pub(crate) fn spent(&self) -> Duration {
         Duration::from_nanos(self.spent.load(Ordering::Relaxed))
     }
 
-    /// Of [`CpuMeter::spent`], what others took.
+    /// The part of [`CpuMeter::spent`] outside of the provider.
     pub(crate) fn spent_outside(&self) -> Duration {
         Duration::from_nanos(self.outside.load(Ordering::Relaxed))
     }
 
-    /// Within a poll: whether the budget is used up.
+    /// Whether the budget is used up; called within a poll.
     pub(crate) fn exhausted(&self) -> bool {
         self.spent() + Duration::from_nanos(self.current_poll()) > self.limit
     }
 }
 
-/// Wall time of one call: the instant at which it ends, or none while it is held.
+/// Wall time of one call: its deadline, or `None` while stopped.
 #[derive(Debug)]
 pub(crate) struct WallClock {
     deadline: watch::Sender<Option<Instant>>,
@@ -98,7 +98,7 @@ impl WallClock {
         Arc::new(WallClock { deadline: watch::Sender::new(Some(Instant::now() + limit)) })
     }
 
-    /// Resolves when the time is up.
+    /// Resolves at the deadline.
     pub(crate) async fn passed(&self) {
         let mut changes = self.deadline.subscribe();
         loop {
@@ -116,14 +116,14 @@ impl WallClock {
         }
     }
 
-    /// Stops the clock until the guard is dropped. Held once at a time: an instance makes one host call at a time.
+    /// Stops the clock until the guard is dropped. Not reentrant: an instance makes one host call at a time.
     pub(crate) fn hold(self: &Arc<Self>) -> Held {
         let deadline = self.deadline.send_replace(None);
         Held { clock: self.clone(), deadline, since: Instant::now() }
     }
 }
 
-/// The clock stands while this lives.
+/// Guard of a stopped clock.
 #[derive(Debug)]
 pub(crate) struct Held {
     clock: Arc<WallClock>,

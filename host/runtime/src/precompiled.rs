@@ -21,12 +21,12 @@ use crate::compile::compatibility;
 use crate::engine;
 use crate::load::hex;
 
-/// The last bytes of a program that has such code.
+/// Last bytes of a program with precompiled code.
 const MARK: &[u8; 16] = b"capwasm-code-v1\n";
-/// Bytes behind the index: its length, and the mark.
+/// Bytes behind the index: its length and the mark.
 const TRAILER: u64 = 8 + MARK.len() as u64;
 
-/// What a program has compiled with it.
+/// Precompiled components of a program.
 #[derive(Debug)]
 pub struct Precompiled {
     program: File,
@@ -35,19 +35,19 @@ pub struct Precompiled {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
-    /// Digest of the component, hex.
+    /// Digest of the component in hex.
     component: String,
-    /// What the code fits, as [`compatibility`] names it.
+    /// Engine that the code fits, from [`compatibility`].
     engine: String,
-    /// Digest of the code, hex.
+    /// Digest of the code in hex.
     code: String,
-    /// Where the code begins in the program's file, and its length, bytes.
+    /// Offset in the program's file in bytes.
     offset: u64,
     length: u64,
 }
 
 impl Precompiled {
-    /// Of the very image that runs, also when the file was replaced meanwhile. None when it was built without.
+    /// Of the running image, even if its file was replaced meanwhile. `None` without precompiled code.
     ///
     /// # Errors
     /// When the image cannot be read.
@@ -55,7 +55,7 @@ impl Precompiled {
         Self::of(Path::new("/proc/self/exe"))
     }
 
-    /// Of a program that is trusted as this one is.
+    /// Of a program that is as trusted as this one.
     ///
     /// # Errors
     /// When the file cannot be read, or says that there is code and where makes no sense.
@@ -64,7 +64,7 @@ impl Precompiled {
         Ok(index(&mut program)?.map(|(_, entries)| Precompiled { program, entries }))
     }
 
-    /// The code of a component (digest, hex) for an engine, if it is here and whole.
+    /// Code of a component (digest in hex) for an engine, if it is there and intact.
     pub(crate) fn get(&self, engine: &Engine, component: &str) -> Option<Vec<u8>> {
         let engine = compatibility(engine);
         let entry = self.entries.iter().find(|entry| entry.component == component && entry.engine == engine)?;
@@ -83,8 +83,8 @@ impl Precompiled {
     }
 }
 
-/// Copies a program with the code of these components (bytes of a component, and what a [`Compiler`](crate::Compiler) of this
-/// process made of them) behind its image, in place of what it had.
+/// Copies a program and appends the code of components, in place of earlier code. `components` are pairs of component
+/// and code by a [`Compiler`](crate::Compiler) of this process.
 ///
 /// # Errors
 /// When a file cannot be read or written, or there is no engine to say what the code fits.
@@ -112,7 +112,7 @@ pub fn attach(program: &Path, to: &Path, components: &[(Vec<u8>, Vec<u8>)]) -> i
     file.write_all(MARK)
 }
 
-/// Where the program's image ends, and what is behind it.
+/// Length of the program's image, and the index behind it.
 fn index(program: &mut File) -> io::Result<Option<(u64, Vec<Entry>)>> {
     let size = program.metadata()?.len();
     let mut trailer = [0; TRAILER as usize];

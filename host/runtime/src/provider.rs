@@ -1,4 +1,4 @@
-//! A loaded provider, and its calls.
+//! A loaded provider and its calls.
 
 mod admission;
 mod conversion;
@@ -36,10 +36,10 @@ use crate::reply::{CallStats, Reply};
 use crate::runtime::Shared;
 use crate::state::State;
 
-/// One generation of a provider: immutable, shared, called from anywhere. Dropped with its last reference.
+/// A loaded component: immutable and shared.
 pub struct Provider {
     guest: Arc<Guest>,
-    /// The same component under the limits of its pure functions: conversion and admission.
+    /// The component under the limits of pure functions: conversion and admission.
     pure: Arc<Guest>,
     descriptor: Descriptor,
     roles: Vec<Role>,
@@ -48,19 +48,19 @@ pub struct Provider {
     slots: Arc<Semaphore>,
 }
 
-/// The prepared component: everything about it that is the same in every call.
+/// The prepared component: everything that calls have in common.
 #[derive(Clone)]
 pub(crate) struct Guest {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pre: InstancePre<State>,
     pub(crate) exports: Exports,
     pub(crate) name: String,
-    /// `sha256:` and the hex digest of the component.
+    /// `sha256:<hex>` of the component.
     pub(crate) digest: String,
     pub(crate) limits: Limits,
 }
 
-/// Where the exported functions are.
+/// Indices of the exported functions.
 #[derive(Clone)]
 pub(crate) struct Exports {
     pub(crate) descriptor: descriptor::GuestIndices,
@@ -100,38 +100,38 @@ impl Provider {
         Provider { guest: Arc::new(guest), pure, descriptor, roles, imports, size, slots }
     }
 
-    /// `sha256:` and the hex digest of the component.
+    /// `sha256:<hex>` of the component.
     pub fn digest(&self) -> &str {
         &self.guest.digest
     }
 
-    /// What it says about itself.
+    /// Answer of `describe()`.
     pub fn descriptor(&self) -> &Descriptor {
         &self.descriptor
     }
 
-    /// The roles that it exports.
+    /// Exported roles.
     pub fn roles(&self) -> &[Role] {
         &self.roles
     }
 
-    /// The interfaces that it imports, as named in the component.
+    /// Imported interfaces, as the component names them.
     pub fn imports(&self) -> &[String] {
         &self.imports
     }
 
-    /// Bytes of the component.
+    /// Size of the component in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The limits of its calls.
+    /// Limits of its calls.
     pub fn limits(&self) -> &Limits {
         &self.guest.limits
     }
 
-    /// Calls it: waits for a slot, at most as long as a call may take, then runs the call in a fresh instance. Dropping
-    /// the future stops the call.
+    /// Waits for a slot, at most as long as a call may take, and runs the call in a fresh instance. Dropping the future
+    /// stops the call.
     pub async fn call(&self, call: Call) -> Result<Reply, CallError> {
         let function = call.function;
         let fail = |failure| self.guest.error(function.name(), failure);
@@ -152,7 +152,7 @@ impl Provider {
         .map_err(fail)
     }
 
-    /// A place among this provider's calls and one in the pool.
+    /// A slot of this provider, and one of the pool.
     async fn slots(&self) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), Failure> {
         let waited = self.guest.limits.wall_time();
         let both = async {
@@ -170,7 +170,6 @@ impl Provider {
 }
 
 impl Guest {
-    /// Around a call.
     fn span(&self, function: &str) -> tracing::Span {
         tracing::info_span!("call", provider = self.name, digest = short(&self.digest), function)
     }
@@ -184,7 +183,7 @@ impl Guest {
         }
     }
 
-    /// `describe()`, without capabilities and under tight limits.
+    /// Calls `describe()` without capabilities and under tight limits.
     pub(crate) async fn describe(self: Arc<Self>, call: Call) -> Result<Described, CallError> {
         const NAME: &str = "descriptor.describe";
         let fail = |failure| self.error(NAME, failure);
@@ -221,7 +220,7 @@ impl Guest {
         running.finish(answer)
     }
 
-    /// A store for one call, metered and limited, with no instance yet.
+    /// A metered and limited store for one call, without instance.
     fn start(&self, function: &str, mut call: Call, tape: Tape) -> OneCall {
         let limits = &self.limits;
         let ticking = self.shared.ticker.running();
@@ -249,10 +248,9 @@ impl Guest {
     }
 }
 
-/// Bytes that one host call may hand over whatever `limits.resultBytes` says: an HTTP request has to fit.
+/// Fuel that each host call has whatever `limits.resultBytes` says: an HTTP request has to fit.
 const MIN_FUEL: u64 = 1 << 20;
 
-/// A call in flight.
 struct OneCall {
     store: Store<State>,
     object: Arc<String>,
@@ -263,7 +261,7 @@ struct OneCall {
 }
 
 impl OneCall {
-    /// Instantiates and does `work`, under both clocks.
+    /// Instantiates the component and runs `work`, under both clocks.
     async fn run<T>(
         &mut self,
         guest: &Guest,
@@ -311,7 +309,6 @@ impl OneCall {
     }
 }
 
-/// A call that is over.
 struct Finished {
     result: Result<Reply, Failure>,
     object: Arc<String>,
@@ -324,17 +321,17 @@ enum Broken {
     Call(wasmtime::Error),
 }
 
-/// What `describe()` did.
+/// Result of `describe()`.
 pub(crate) struct Described {
-    /// Its answer, or what of the component does not fit the contract: the types of exported functions are only known of
-    /// an instance.
+    /// The answer, or which export does not fit the contract: types of exported functions are only known of an
+    /// instance.
     pub(crate) text: Result<String, String>,
-    /// Whether it collected an outcome.
+    /// Whether it used the capability `outcome`.
     pub(crate) acted: bool,
 }
 
 impl Exports {
-    /// Whether every exported function has the contract's type.
+    /// Checks that every exported function has the contract's type.
     fn fit(&self, mut store: &mut Store<State>, instance: &Instance) -> wasmtime::Result<()> {
         self.descriptor.load(&mut store, instance)?;
         self.cluster.as_ref().map(|indices| indices.load(&mut store, instance)).transpose()?;
@@ -419,15 +416,14 @@ impl Exports {
     }
 }
 
-/// The first 12 hex digits of a digest.
+/// First 12 hex digits of a digest.
 fn short(digest: &str) -> &str {
     let hex = digest.strip_prefix("sha256:").unwrap_or(digest);
     hex.get(..12).unwrap_or(hex)
 }
 
-/// A call's panic is the call's failure: the text of the panic instead of its result. The store, and with it everything
-/// that the panic may have left half done, is dropped with the call. (A task of its own would contain it as well, and
-/// cost two more hops between threads, which is as much as the whole call; the caller's task is the pass.)
+/// Turns a panic of a call into its message. The store, which may be inconsistent, is dropped with the call. (A task
+/// would contain panics as well, for two more hops between threads, which cost as much as the whole call.)
 async fn contained<T>(call: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(call).catch_unwind().await.map_err(|panic| panic_text(&*panic))
 }

@@ -1,5 +1,5 @@
-//! Recordings: one call with everything that went in and out, so that it can be had again, anywhere, without the world
-//! that it ran in.
+//! Recordings: one call with all of its input and output, so that it can be replayed on any machine, without network or
+//! API server.
 //!
 //! ```text
 //! call ─► guest ─► import ─► host answers ─► tape        recorded
@@ -31,59 +31,59 @@ pub use self::redact::redact;
 pub use capwasm_contract::recording::{Answered, Class, Ended, Entry, Exchange, Given, Request, SecretRef};
 pub use capwasm_contract::{Algorithm, Pair, Selection, Subject};
 
-/// One call, whole.
+/// Recording of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recording {
-    /// Whether something in it was replaced, as secrets are before it is shared. It may then not replay to the end.
+    /// Whether secrets were replaced. It may then not replay to the end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inexact: bool,
-    /// The provider's name.
+    /// Name of the provider.
     pub provider: String,
-    /// Its version, as `describe()` says.
+    /// Version of the provider, from its descriptor.
     pub version: String,
-    /// `sha256:` and the hex digest of the component.
+    /// `sha256:<hex>` of the component.
     pub digest: String,
-    /// Version of the host that recorded.
+    /// Version of the recording host.
     pub host: String,
-    /// Which exported function.
+    /// Exported function that was called.
     pub function: Function,
     /// The object, JSON text as the guest got it.
     pub object: Arc<String>,
-    /// What the guest could ask about the call.
+    /// Answers of the capability `call`.
     pub facts: Facts,
     /// Seed of WASI's random numbers.
     pub seed: u64,
     /// Limits of the call.
     pub limits: Limits,
-    /// What the provider might do. Decides which operations were refused; a file leaves out the endpoints, whose
-    /// credentials no guest sees.
+    /// Grants of the provider; they decide which operations were refused. Files leave out endpoints, whose credentials
+    /// no guest sees.
     #[serde(serialize_with = "without_endpoints")]
     pub grants: Arc<Grants>,
-    /// Every import that had to be answered, in order.
+    /// Requests of the guest with their answers, in order.
     pub tape: Vec<Entry>,
-    /// How it ended.
+    /// Result of the call.
     pub ended: Ended,
 }
 
-/// Where recordings go. Called at the end of each call, by its own task: it must not wait.
+/// Receives recordings at the end of each call, on the call's task: must not block.
 pub trait Recorder: Send + Sync {
-    /// A call that ended.
+    /// Takes the recording of a finished call.
     fn take(&self, recording: Recording);
-    /// A call whose tape grew past [`TAPE_BYTES`]: nothing of it was kept.
+    /// Notes a call whose tape exceeded [`TAPE_BYTES`], and of which nothing was kept.
     fn lost(&self);
 }
 
-/// Most bytes that one tape holds.
+/// Largest tape in bytes.
 pub const TAPE_BYTES: usize = 16 << 20;
 
 impl Recording {
-    /// The object as JSON; null when it is none.
+    /// The object as JSON; null if it does not parse.
     pub fn object(&self) -> serde_json::Value {
         serde_json::from_str(&self.object).unwrap_or_default()
     }
 
-    /// Roughly the memory that it takes, bytes.
+    /// Memory use in bytes, roughly.
     pub fn bytes(&self) -> usize {
         let related: usize = self.facts.related.values().flatten().map(String::len).sum();
         let tape: usize = self.tape.iter().map(Entry::bytes).sum();

@@ -1,28 +1,28 @@
-//! What comes of a call besides its answer.
+//! Result of a call: answer, outcome and cost.
 
 use std::time::Duration;
 
 use capwasm_contract::{Answer, Outcome, Problem};
 
-/// A finished call. What `outcome` collected counts also when `answer` is a problem.
+/// Result of a call. The outcome counts also when the answer is a problem.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// The role's answer.
+    /// Answer of the role's function.
     pub answer: Result<Answer, Problem>,
-    /// What should be, besides.
+    /// What the guest reported through the capability `outcome`.
     pub outcome: Outcome,
-    /// What it cost.
+    /// Cost of the call.
     pub stats: CallStats,
 }
 
-/// What a call cost.
+/// Cost of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallStats {
-    /// From instantiation to answer, waits on others included.
+    /// From instantiation to answer, including waits.
     pub duration: Duration,
     /// CPU time of guest and host calls, less `cpu_outside`.
     pub cpu: Duration,
-    /// CPU time of what it asked of others: HTTP, etcd, workload clusters, Secrets.
+    /// CPU time of capabilities that others serve: HTTP, etcd, workload clusters, Secrets.
     pub cpu_outside: Duration,
     /// Largest linear memory, bytes.
     pub peak_memory: usize,

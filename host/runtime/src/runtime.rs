@@ -1,4 +1,4 @@
-//! The runtime: one per process.
+//! The runtime; one per process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use crate::precompiled::Precompiled;
 use crate::provider::Provider;
 use crate::state::{self, State};
 
-/// Conversions at a time, and as many admissions, of all providers together, besides [`RuntimeOptions::max_in_flight`].
+/// Concurrent conversions, and as many admissions, of all providers, besides [`RuntimeOptions::max_in_flight`].
 const PURE: u32 = 4;
 
-/// How the runtime is made.
+/// Settings of a [`Runtime`].
 #[derive(Clone, Debug)]
 pub struct RuntimeOptions {
-    /// Calls at a time, of all providers together: by default four times what one may have. Pure functions (conversion,
+    /// Concurrent calls of all providers; the default is four times the limit of one. Pure functions (conversion,
     /// admission) have places of their own.
     pub max_in_flight: u32,
-    /// Most memory that a provider's limits may grant to one call, bytes.
+    /// Most memory in bytes that a provider's limits may allow one call.
     pub max_memory_bytes: u64,
-    /// Largest component, bytes.
+    /// Largest component in bytes.
     pub max_component_bytes: usize,
-    /// Folder of compiled components; none compiles at every load. Made with mode 0700 if it is not there.
+    /// Folder of compiled components, created with mode 0700; `None` compiles at every load.
     pub aot_dir: Option<PathBuf>,
-    /// What is compiled already. It is kept in the folder, and mapped from there.
+    /// Precompiled components, which are stored in the folder and mapped from there.
     pub precompiled: Option<Arc<Precompiled>>,
-    /// Who compiles.
+    /// Compiles components.
     pub compiler: Arc<dyn Compiler>,
 }
 
@@ -50,21 +50,21 @@ impl Default for RuntimeOptions {
     }
 }
 
-/// Why there is no runtime.
+/// Why a runtime could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
-    /// The engine cannot be made.
+    /// The engine could not be created.
     #[error("unable to make the WebAssembly engine: {0}")]
     Engine(String),
-    /// The thread that ticks cannot be started.
+    /// The epoch thread could not be started.
     #[error("unable to start the epoch thread")]
     Ticker(#[source] std::io::Error),
-    /// The folder of compiled components cannot be used.
+    /// The folder of compiled components is unusable.
     #[error(transparent)]
     Aot(#[from] AotError),
 }
 
-/// The engine and what all calls share.
+/// The engine, and the state that calls share.
 pub struct Runtime {
     shared: Arc<Shared>,
 }
@@ -74,16 +74,16 @@ pub(crate) struct Shared {
     pub(crate) linker: Linker<State>,
     pub(crate) ticker: Ticker,
     pub(crate) slots: Arc<Semaphore>,
-    /// Places of conversions. Their own: a call may wait for a read that has to be converted.
+    /// Slots of conversions; separate, since a call may wait for a read that needs a conversion.
     pub(crate) conversions: Arc<Semaphore>,
-    /// Places of admissions. Their own: slow ones hold up writers, and no readers.
+    /// Slots of admissions; separate, so that slow ones delay writers but no readers.
     pub(crate) admissions: Arc<Semaphore>,
     pub(crate) aot: Option<AotCache>,
     pub(crate) options: RuntimeOptions,
 }
 
 impl Runtime {
-    /// Makes the engine, its pool and the epoch thread.
+    /// Creates the engine with its pool, and starts the epoch thread.
     pub fn new(options: RuntimeOptions) -> Result<Arc<Self>, RuntimeError> {
         let broken = |error: wasmtime::Error| RuntimeError::Engine(format!("{error:#}"));
         let memory = usize::try_from(options.max_memory_bytes).unwrap_or(usize::MAX);
@@ -101,8 +101,7 @@ impl Runtime {
         Ok(Arc::new(Runtime { shared: Arc::new(shared) }))
     }
 
-    /// Makes a provider of a component's bytes: checks them, compiles them or takes the compiled form from the cache, and
-    /// asks the component twice what it is. Nothing of it is kept when this fails.
+    /// Loads a component: checks it, compiles it or takes cached code, and calls `describe()` twice.
     pub async fn load(&self, bytes: &[u8], limits: Limits) -> Result<Arc<Provider>, LoadError> {
         load::load(&self.shared, bytes, limits).await.map(Arc::new)
     }

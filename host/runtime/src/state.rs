@@ -1,4 +1,4 @@
-//! What the store of one call holds. Each capability borrows its own part of it and sees nothing else.
+//! State of one call in its store. Each capability borrows only its own part.
 
 use std::sync::Arc;
 
@@ -20,10 +20,9 @@ use crate::meter::Clocks;
 use crate::record::tape::Tape;
 use crate::wasi;
 
-/// Handles that a guest may hold at a time.
+/// Resource handles of a guest at most.
 const HANDLES: usize = 1_000;
 
-/// State of one call.
 pub(crate) struct State {
     pub(crate) memory: MemoryLimit,
     pub(crate) outcome: Collector,
@@ -77,7 +76,7 @@ impl WasiView for State {
 
 impl types::Host for State {}
 
-/// A linker with everything that a provider may import.
+/// A linker with all imports that a provider may have.
 pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;

@@ -1,7 +1,7 @@
-//! Texts of a guest on their way to people: into the log, into conditions and events.
+//! Sanitizes texts of a guest for logs, conditions and events.
 
-/// A text in one line of at most so many bytes. Control characters would let a guest forge lines and drive the reader's
-/// terminal; so do Unicode's own line ends, and its marks of direction show a text in another order than it has.
+/// A text as one line of at most `bytes` bytes. Control characters, which could forge lines or drive a terminal, are
+/// replaced, as are Unicode's line ends and marks of direction.
 pub(crate) fn line(text: &str, bytes: usize) -> String {
     let harmful = |c: char| {
         let directs =
@@ -11,7 +11,7 @@ pub(crate) fn line(text: &str, bytes: usize) -> String {
     cut(text, bytes).chars().map(|c| if harmful(c) { ' ' } else { c }).collect()
 }
 
-/// As [`line`], and says so where something is left out.
+/// As [`line`], marked where text is left out.
 pub(crate) fn shortened(text: &str, bytes: usize) -> String {
     let mut short = line(text, bytes);
     if text.len() > bytes {
@@ -20,7 +20,7 @@ pub(crate) fn shortened(text: &str, bytes: usize) -> String {
     short
 }
 
-/// What of a text fits.
+/// Cuts a text at a character boundary.
 pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

@@ -17,10 +17,9 @@ use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx};
 
 use crate::capability::log::{GuestLog, Stream};
 
-/// Bytes of random that a guest gets in one call of WASI.
+/// Random bytes of one WASI call at most.
 const RANDOM_BYTES: u64 = 1 << 16;
 
-/// The context of one call.
 pub(crate) fn context(now_ms: u64, seed: u64, log: &Arc<GuestLog>) -> WasiCtx {
     let rng = StdRng::seed_from_u64(seed);
     // The insecure source has another stream than the secure one, as in any other host.
@@ -40,7 +39,7 @@ pub(crate) fn context(now_ms: u64, seed: u64, log: &Arc<GuestLog>) -> WasiCtx {
         .build()
 }
 
-/// Stands at the call's `now-ms`.
+/// Always at the call's `now-ms`.
 struct StandingClock(Duration);
 
 impl HostWallClock for StandingClock {
@@ -53,11 +52,11 @@ impl HostWallClock for StandingClock {
     }
 }
 
-/// Advances by one step per read, from zero.
+/// Advances by [`STEP_NS`] per read, from zero.
 #[derive(Default)]
 struct SteppingClock(AtomicU64);
 
-/// A microsecond: code that measures itself sees time pass, and always the same.
+/// A microsecond: measured durations are positive and reproducible.
 const STEP_NS: u64 = 1_000;
 
 impl HostMonotonicClock for SteppingClock {
@@ -70,7 +69,6 @@ impl HostMonotonicClock for SteppingClock {
     }
 }
 
-/// stdout or stderr of a guest.
 #[derive(Clone)]
 struct LogStream {
     log: Arc<GuestLog>,

@@ -1,4 +1,4 @@
-//! The embedded API server's admitter: the kinds of providers by their providers.
+//! Admission for the embedded API server, by providers.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use capwasm_providers::{AdmittedKind, Conversions, NotAdmitted, NotConverted, wa
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
 
-/// Admits for the embedded API server.
+/// Implements [`Admitter`] in-process.
 pub struct InProcess {
     providers: Arc<Conversions>,
 }
 
 impl InProcess {
-    /// The kinds of what is or will be loaded into `providers`.
+    /// Admission by the components that are loaded into `providers`, now or later.
     pub fn new(providers: Arc<Conversions>) -> Self {
         Self { providers }
     }
 
-    /// The object in a version that may be another than the one it is stored in.
+    /// The object in another version than the stored one, if necessary.
     fn in_version<'a>(&self, kind: &AdmittedKind, object: &'a Value, to: &str) -> Result<Cow<'a, Value>, NotAdmitted> {
         if json::text(object, "/apiVersion") == Some(to) {
             return Ok(Cow::Borrowed(object));
@@ -89,7 +89,7 @@ fn told(error: NotAdmitted) -> capwasm_apiserver::NotAdmitted {
     }
 }
 
-/// Lets nothing be stored that an installed provider has to be asked about, until it is loaded.
+/// Refuses objects of installed providers with admission until these are loaded.
 ///
 /// # Errors
 /// When the WasmProviders cannot be listed.

@@ -1,4 +1,4 @@
-//! The loader's [`Artifacts`] over registries: what it asks for, in the registry crate's words, and what went wrong, in its own.
+//! Implements the loader's [`Artifacts`] over `capwasm_registry`.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use capwasm_registry::{
     Access, DockerConfig, Error, PublicKey, Reference, Repository, Verification, pull, resolve, verify_blob,
 };
 
-/// Pulls from registries, and verifies signatures of cosign's key pairs.
+/// Pulls from registries, and verifies cosign signatures by keys.
 pub fn registry() -> Arc<dyn Artifacts> {
     Arc::new(Registries)
 }
 
 struct Registries;
 
-/// A request, read.
+/// A parsed request.
 struct Wanted {
     reference: Reference,
     repository: Repository,

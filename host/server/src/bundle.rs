@@ -1,4 +1,4 @@
-//! What comes with the binary: CRDs of the core kinds and of WasmProvider, and where the bundled providers are.
+//! CRDs of core and of WasmProvider, and the folder of bundled providers.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,20 @@ use anyhow::{Context, Result, bail};
 use capwasm_providers::wasm_provider;
 use serde_json::Value;
 
-/// Core kinds and WasmProvider.
+/// CRDs of core kinds and of WasmProvider.
 pub fn crds() -> Result<Vec<Value>> {
     let mut crds = capwasm_api::crds::core_crds();
     crds.push(wasm_provider::crd().context("the CRD of WasmProvider is broken")?);
     Ok(crds)
 }
 
-/// The providers that come with capwasm; `<name>.wasm` in the provider folder.
+/// Providers that are shipped with capwasm, as `<name>.wasm` in the provider folder.
 pub const BUNDLED: [&str; 4] = ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane", OPENSTACK];
 
-/// The bundled provider that reaches no cloud unless the operator grants it one.
+/// Bundled provider that reaches no cloud without a grant of the operator.
 pub const OPENSTACK: &str = "openstack-infra";
 
-/// The provider folder: as given, or `plugins` beside the binary, or beside the binary's folder (as `cargo xtask build`
+/// The provider folder: the given one, or `plugins` beside the binary, or beside its folder (as `cargo xtask build`
 /// leaves it).
 pub fn provider_dir(given: Option<PathBuf>) -> Result<PathBuf> {
     if let Some(given) = given {

@@ -1,4 +1,4 @@
-//! The runtime of a host: components are compiled by this program in a child process of its own, for a stranger's file may be anything.
+//! Runtime of a host: components are compiled by this program in a child process, since anybody's file may be hostile.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use capwasm_runtime::{ChildProcess, CompileLimits, Precompiled, Runtime, RuntimeOptions};
 
-/// The hidden subcommand that a program which runs a host has to have: it calls [`capwasm_runtime::serve_compilation`] with its
-/// two arguments.
+/// Hidden subcommand of a program that runs a host: it must call [`capwasm_runtime::serve_compilation`] with its two
+/// arguments.
 pub const COMMAND: &str = "compile-component";
 
-/// A runtime takes what was compiled when this program was built, compiles everything else in children, and keeps both in a folder.
+/// Options that use the precompiled components of this program, compile others in child processes, and cache both in a
+/// folder.
 pub fn options(aot_dir: Option<PathBuf>) -> RuntimeOptions {
     let precompiled = Precompiled::of_this_program().unwrap_or_else(|error| {
         tracing::warn!(%error, "unable to read what was compiled with this program");

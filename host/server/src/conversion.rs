@@ -1,4 +1,4 @@
-//! The embedded API server's converter: core kinds natively, the kinds of providers by their providers.
+//! Conversion for the embedded API server: of core kinds natively, of other kinds by providers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use capwasm_object::json;
 use capwasm_providers::{Conversions, NotConverted, PROVIDER_LABEL};
 use serde_json::Value;
 
-/// Converts for the embedded API server.
+/// Implements [`Converter`] in-process.
 pub struct InProcess {
     core: HashSet<(String, String)>,
     providers: Arc<Conversions>,
 }
 
 impl InProcess {
-    /// Core kinds, and those of what is or will be loaded into `providers`.
+    /// Conversion by core, and by the components that are loaded into `providers`, now or later.
     pub fn new(providers: Arc<Conversions>) -> Self {
         let name = |crd: &Value| {
             let part = |pointer| json::text(crd, pointer).unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! /metrics, /healthz, /livez and /readyz of the host over plain HTTP.
+//! `/metrics`, `/healthz`, `/livez` and `/readyz` of the host over plain HTTP.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,16 +17,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::readiness::Readiness;
 
-/// What a host tells about itself, from before it serves. Clones tell the same.
+/// Diagnostics of a host, from before it is ready. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
-    /// What it measures.
+    /// Registry of all metrics.
     pub registry: Arc<Mutex<Registry>>,
-    /// What it does not serve yet.
+    /// State of `/readyz`.
     pub readiness: Readiness,
 }
 
-/// Serves until shutdown.
+/// Serves in a task until `shutdown`.
 pub async fn serve(
     address: SocketAddr,
     diagnostics: Diagnostics,

@@ -1,4 +1,4 @@
-//! The embedded API server with its folder, its certificates and its kubeconfig.
+//! Embedded API server with its data folder, certificates and kubeconfig.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,38 +18,38 @@ use crate::conversion::InProcess;
 use crate::readiness::{self, Readiness};
 use crate::{admission, files};
 
-/// Bytes of the store's page cache: enough for some ten thousand objects to be read from memory.
+/// Page cache of the store in bytes: enough for some ten thousand objects.
 const STORE_CACHE: usize = 16 << 20;
-/// The Kubernetes version whose API the server follows.
+/// Kubernetes version whose API the server follows.
 const GIT_VERSION: &str = "v1.34.0+capwasm";
 
-/// Where the embedded server listens, and what it keeps.
+/// Options of the embedded server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Folder of everything that outlives the process.
+    /// Folder of the store and certificates.
     pub data_dir: PathBuf,
-    /// Address to listen on. Port 0 picks a free one; the kubeconfig says which.
+    /// Address to listen on. Port 0 selects a free one, which the kubeconfig has.
     pub listen: SocketAddr,
-    /// Where to write the admin kubeconfig (mode 0600). Without one: `kubeconfig` in the data folder.
+    /// Path of the admin kubeconfig (mode 0600); by default `kubeconfig` in the data folder.
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// A running server.
+/// A running embedded server.
 pub struct Embedded {
-    /// A client without a socket, as the host itself.
+    /// In-process client of the host.
     pub client: kube::Client,
-    /// `https://host:port`
+    /// `https://host:port` of the server.
     pub url: String,
-    /// Where the admin kubeconfig is.
+    /// Path of the admin kubeconfig.
     pub kubeconfig: PathBuf,
-    /// Who converts the kinds of providers.
+    /// Conversion and admission by providers.
     pub conversions: Arc<Conversions>,
     server: Server,
     serving: JoinHandle<std::io::Result<()>>,
     shutdown: CancellationToken,
 }
 
-/// Opens the store, serves, and writes the kubeconfig. `/readyz` says what is missing.
+/// Opens the store, serves, and writes the kubeconfig. `/readyz` is answered by `readiness`.
 pub async fn start(options: &Options, readiness: &Readiness) -> Result<Embedded> {
     let folder = &options.data_dir;
     private_folder(folder)?;
@@ -92,7 +92,7 @@ impl Embedded {
     }
 }
 
-/// Answers `/readyz` in the server's place while something is missing: the server itself is ready with its first answer.
+/// Answers `/readyz` while the host is not ready: the server itself is ready at once.
 fn unless_ready(readiness: Readiness) -> Filter {
     Arc::new(move |_, path| {
         let missing = readiness::is_asked(path).then(|| readiness.missing())??;
@@ -111,14 +111,14 @@ fn config(pki: &ServerPki, advertised: &str) -> ServerConfig {
     config
 }
 
-/// What upstream's webhooks compute, by kind.
+/// Upstream's webhooks by kind.
 pub fn admission_hooks() -> Vec<(GroupKind, capwasm_apiserver::Admission)> {
     ["Cluster", "Machine", "MachineSet", "MachineDeployment", "MachinePool", "MachineHealthCheck"]
         .map(|kind| (GroupKind::new(capwasm_api::names::CORE_GROUP, kind), admission()))
         .to_vec()
 }
 
-/// Defaults and rules of a core kind, in the version that is stored.
+/// Defaulting and validation of a core kind in its storage version.
 fn admission() -> capwasm_apiserver::Admission {
     Arc::new(|new, old| {
         let mut object = new.clone();
@@ -143,7 +143,7 @@ async fn open_store(folder: &Path) -> Result<Arc<Store>> {
         .with_context(|| format!("unable to open {} (is another capwasm running on this folder?)", path.display()))
 }
 
-/// Makes the folder, readable by its owner only: it holds keys.
+/// Creates a folder with mode 0700, for keys.
 pub fn private_folder(folder: &Path) -> Result<()> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     let unable = || format!("unable to use the data folder {}", folder.display());

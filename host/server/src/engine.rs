@@ -1,4 +1,4 @@
-//! What machines run on: a real Docker engine, or the simulated one as a process of its own.
+//! Container engine for machines: Docker, or the simulated one in a process of its own.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,53 +18,53 @@ use self::named::Environment;
 mod docker;
 pub mod named;
 
-/// Repository of the images of simulated nodes, and the load balancer's repository and tag.
+/// Image repository of simulated nodes; then repository and tag of the load balancer.
 const NODE: &str = "capwasm/node";
 const LOAD_BALANCER: (&str, &str) = ("capwasm/haproxy", "simulated");
-/// An image pull is one long request.
+/// An image pull is a single request.
 const LONGEST_REQUEST_SECONDS: u64 = 900;
-/// How long the simulated engine may take to come up.
+/// Timeout of the start of the simulated engine.
 const SIM_READY: Duration = Duration::from_secs(15);
-/// How long it may take to end.
+/// Timeout of its end.
 const SIM_ENDS: Duration = Duration::from_secs(10);
 
-/// Which engine machines run on.
+/// Selection of the engine.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Docker, or the simulator.
+    /// Docker or simulator.
     pub choice: Choice,
-    /// Socket of the Docker engine; otherwise the environment says which.
+    /// Socket of the Docker engine; by default, `environment` decides.
     pub docker_socket: Option<PathBuf>,
-    /// What it says.
+    /// Environment variables about Docker.
     pub environment: Environment,
-    /// On Docker: a simulated node runs in each container instead of kindest/node, for machines without an image registry.
-    /// Images are made for these Kubernetes versions (`v1.34.0`).
+    /// Kubernetes versions (`v1.34.0`) of simulated nodes that run in Docker containers instead of kindest/node, for
+    /// machines without an image registry. Their images are created.
     pub simulated_nodes: Vec<String>,
 }
 
-/// What machines run on.
+/// Engine for machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Docker where it answers, else the simulator.
+    /// Docker if it answers, else the simulator.
     Auto,
-    /// A Docker engine.
+    /// Docker.
     Docker,
-    /// The simulated engine.
+    /// Simulated engine.
     Sim,
 }
 
-/// An engine that answers.
+/// A container engine that answers.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    /// Where it listens.
+    /// Address of its API.
     pub address: Address,
-    /// What its machines are.
+    /// Kind of its machines.
     pub machines: Machines,
-    /// Process of the simulated engine.
+    /// Process id of the simulated engine.
     pub simulator: Option<u32>,
 }
 
-/// How real a machine is.
+/// Kind of machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machines {
     /// kindest/node in Docker containers.
@@ -76,7 +76,7 @@ pub enum Machines {
 }
 
 impl Engine {
-    /// As a granted endpoint.
+    /// The engine as a named endpoint.
     pub fn endpoint(&self) -> NamedEndpoint {
         let endpoint = match &self.address {
             Address::Unix(socket) => NamedEndpoint::unix(socket.clone()),
@@ -85,7 +85,7 @@ impl Engine {
         NamedEndpoint { timeout_seconds: Some(LONGEST_REQUEST_SECONDS), ..endpoint }
     }
 
-    /// `spec.configuration` of docker-infra on this engine.
+    /// `spec.configuration` of docker-infra for this engine.
     pub fn configuration(&self) -> Value {
         match self.machines {
             Machines::Kind => json!({}),
@@ -98,7 +98,7 @@ impl Engine {
         }
     }
 
-    /// In words.
+    /// Description for people.
     pub fn describe(&self) -> String {
         let machines = match self.machines {
             Machines::Kind => "Docker containers",
@@ -108,7 +108,8 @@ impl Engine {
         format!("{machines}, engine at {}", self.address)
     }
 
-    /// Ends a simulated engine that has no containers, for its host is about to end; says how to end one that has.
+    /// Ends a simulated engine without containers, since its host is about to end. For one with containers, returns how
+    /// to end it.
     ///
     /// # Errors
     /// When it cannot be talked to, or does not end.
@@ -139,7 +140,7 @@ impl Engine {
     }
 }
 
-/// Finds or starts the engine.
+/// Connects to Docker, or connects to or starts the simulated engine.
 pub async fn start(options: &Options, data_dir: &Path) -> Result<Engine> {
     let Some(address) = docker_engine(options).await? else { return simulator(data_dir).await };
     if options.simulated_nodes.is_empty() {
@@ -149,7 +150,7 @@ pub async fn start(options: &Options, data_dir: &Path) -> Result<Engine> {
     Ok(Engine { address, machines: Machines::SimulatedInDocker, simulator: None })
 }
 
-/// The Docker engine to use, if it shall be one.
+/// Address of the Docker engine, if it is selected.
 async fn docker_engine(options: &Options) -> Result<Option<Address>> {
     let named = || named::engine(options.docker_socket.as_deref(), &options.environment);
     match options.choice {
@@ -171,8 +172,8 @@ async fn docker_engine(options: &Options) -> Result<Option<Address>> {
     }
 }
 
-/// Like [`start`], for a cluster of one version right now: falls back to simulated nodes when Docker has no kindest/node
-/// image of it and cannot pull one. `say` tells the user.
+/// As [`start`], for a cluster of one version: uses simulated nodes when Docker neither has nor can pull the
+/// kindest/node image. `say` informs the user.
 pub async fn start_for(
     options: &Options,
     data_dir: &Path,
@@ -198,7 +199,7 @@ pub async fn start_for(
     }
 }
 
-/// Loads the images of simulated nodes into a Docker engine.
+/// Loads images of simulated nodes into a Docker engine.
 async fn simulated_nodes(address: &Address, versions: &[String]) -> Result<()> {
     let binary = std::env::current_exe()?.with_file_name("capwasm-node");
     if !binary.is_file() {
@@ -213,7 +214,7 @@ async fn simulated_nodes(address: &Address, versions: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The simulated engine of a data folder: the one that runs, or a new process that outlives this one.
+/// The simulated engine of a data folder: the running one, or a new process that outlives this one.
 async fn simulator(data_dir: &Path) -> Result<Engine> {
     let socket = socket_path(data_dir)?;
     let address = Address::Unix(socket.clone());
@@ -258,7 +259,7 @@ async fn simulator(data_dir: &Path) -> Result<Engine> {
     }
 }
 
-/// An engine that is not yet anybody's: it ends when the wait for it does.
+/// A starting engine, killed unless it serves.
 struct Starting {
     child: std::process::Child,
     serves: bool,
@@ -273,13 +274,13 @@ impl Drop for Starting {
     }
 }
 
-/// Ends a simulated engine that this process started, with all its containers.
+/// Ends a simulated engine that this process started, with its containers.
 pub fn stop_simulator(process: u32) -> Result<()> {
     let process = rustix::process::Pid::from_raw(i32::try_from(process)?).context("no process id")?;
     rustix::process::kill_process(process, rustix::process::Signal::TERM).context("unable to stop the simulated engine")
 }
 
-/// `sim.sock` in the data folder, or a short path where that is too long for a socket.
+/// `sim.sock` in the data folder, or in a shorter path if that is too long for a socket.
 fn socket_path(data_dir: &Path) -> Result<PathBuf> {
     const LONGEST: usize = 100;
     let folder = std::path::absolute(data_dir)?;

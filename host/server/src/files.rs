@@ -1,4 +1,4 @@
-//! Files that hold credentials.
+//! Files with credentials.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Writes a file that only its owner reads, whole or not at all.
+/// Writes a file with mode 0600, atomically.
 pub fn write_private(path: &Path, text: &str) -> Result<()> {
     let unable = || format!("unable to write {}", path.display());
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

@@ -1,4 +1,4 @@
-//! The host: core reconcilers and providers over one client, whatever API server is behind it.
+//! The host: core and providers over one client, whatever the API server.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,43 +31,43 @@ use crate::{artifacts, bundle, compile, readiness};
 pub mod extra;
 mod install;
 
-/// How often every object is looked at when nothing changes: Cluster API's own period.
+/// Period of resyncs: Cluster API's own.
 pub const SYNC_PERIOD: Duration = Duration::from_mins(10);
 
-/// How long providers may take until they serve.
+/// Timeout of the start of bundled providers.
 const PROVIDERS_READY: Duration = Duration::from_secs(120);
 
-/// What the host runs.
+/// Options of a host.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Folder with components.
+    /// Folder of components.
     pub provider_dir: PathBuf,
-    /// What components run on.
+    /// Options of the WebAssembly runtime.
     pub runtime: RuntimeOptions,
-    /// Names of the providers that the host installs by itself: `<name>.wasm` in the folder.
+    /// Bundled providers to install: `<name>.wasm` in the folder.
     pub bundled: Vec<String>,
-    /// Folder of components that serve or served.
+    /// Folder for components that serve or served.
     pub components_dir: Option<PathBuf>,
-    /// Whether artifacts of registries have to be signed.
+    /// Whether unsigned components are refused.
     pub require_signatures: bool,
-    /// Named endpoints that bundled providers are granted.
+    /// Named endpoints for bundled providers.
     pub endpoints: Vec<(String, NamedEndpoint)>,
-    /// What bundled providers are granted beside what they want, by name.
+    /// Further grants of bundled providers, by name.
     pub grants: Vec<(String, Grants)>,
-    /// Configuration of bundled providers, by name.
+    /// Configurations of bundled providers, by name.
     pub configurations: Vec<(String, Value)>,
-    /// How often every object is looked at when nothing changes.
+    /// Period of resyncs.
     pub sync_period: Duration,
-    /// Whether the core reconcilers run.
+    /// Whether to run the core reconcilers.
     pub core: bool,
-    /// Who converts, where the API server asks this process; otherwise one version of each kind is served.
+    /// Conversion by this process for the API server; `None`: only one version of each kind is served.
     pub conversions: Option<Arc<Conversions>>,
-    /// Where calls are recorded; without it, in memory alone.
+    /// Files of recorded calls; `None`: recordings are in memory only.
     pub recordings: Option<FileOptions>,
 }
 
 impl Options {
-    /// A host with core and nothing granted, which keeps what it compiled and loaded in `data_dir`.
+    /// A host with core, without grants, which caches in `data_dir`.
     pub fn new(provider_dir: PathBuf, data_dir: &Path) -> Options {
         Options {
             provider_dir,
@@ -85,7 +85,7 @@ impl Options {
         }
     }
 
-    /// The same on an engine.
+    /// Adds the engine's endpoint, and docker-infra's configuration for it.
     #[must_use]
     pub fn on(mut self, engine: &Engine) -> Options {
         self.endpoints.push(("docker".to_owned(), engine.endpoint()));
@@ -99,12 +99,12 @@ pub struct Host {
     recordings: Recordings,
     running: JoinHandle<()>,
     shutdown: CancellationToken,
-    /// Names of the WasmProviders that serve.
+    /// Names of the WasmProviders that serve in this process.
     serving: watch::Receiver<BTreeSet<String>>,
     _watch: Option<FolderWatch>,
 }
 
-/// What a host with these options tells about itself when it starts: nothing that comes with it is served yet.
+/// Diagnostics of a starting host: CRDs and bundled providers are awaited.
 pub fn diagnostics(options: &Options) -> Result<Diagnostics> {
     let diagnostics = Diagnostics::default();
     diagnostics.readiness.awaits(core_crds(options)?.iter().map(|crd| meta::name(crd).to_owned()));
@@ -112,7 +112,7 @@ pub fn diagnostics(options: &Options) -> Result<Diagnostics> {
     Ok(diagnostics)
 }
 
-/// Installs CRDs, starts controllers and bundled providers, and returns once all of them serve.
+/// Installs CRDs, starts controllers and bundled providers, and returns when all of them serve.
 pub async fn start(client: kube::Client, options: &Options, diagnostics: &Diagnostics) -> Result<Host> {
     let readiness = &diagnostics.readiness;
     let client_config = options.conversions.as_ref().and_then(|conversions| conversions.client_config());
@@ -151,7 +151,7 @@ pub async fn start(client: kube::Client, options: &Options, diagnostics: &Diagno
     }
 }
 
-/// CRDs that the host installs by itself.
+/// CRDs that the host installs.
 fn core_crds(options: &Options) -> Result<Vec<Value>> {
     let mut crds = bundle::crds()?;
     crds.retain(|crd| options.core || json::text(crd, "/spec/group") == Some(wasm_provider::GROUP));
@@ -162,7 +162,7 @@ fn crd_names(descriptor: &Descriptor) -> impl Iterator<Item = String> {
     descriptor.kinds.iter().map(|kind| meta::name(&kind.crd).to_owned())
 }
 
-/// Controllers that wait to be run.
+/// Controllers before they run.
 struct Controllers {
     manager: Manager,
     recordings: Recordings,
@@ -181,7 +181,7 @@ impl Controllers {
     }
 }
 
-/// Everything that reconciles, and what it measures.
+/// Creates the controllers and their metrics.
 async fn controllers(
     client: &kube::Client,
     runtime: Arc<Runtime>,
@@ -232,7 +232,8 @@ async fn controllers(
 }
 
 impl Host {
-    /// Waits until a provider serves in this process, and its WasmProvider says so. What an earlier process wrote there is not enough.
+    /// Waits until a provider serves in this process and its WasmProvider is Ready. A status of an earlier process does
+    /// not suffice.
     async fn serving(&self, client: &kube::Client, name: &str) -> Result<()> {
         let gvk = GroupVersionKind::gvk(wasm_provider::GROUP, "v1alpha1", wasm_provider::KIND);
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
@@ -255,7 +256,7 @@ impl Host {
         }
     }
 
-    /// Lets running passes finish, then stops.
+    /// Waits for running passes, then stops.
     pub async fn stop(self) {
         self.shutdown.cancel();
         if let Err(error) = self.running.await {
@@ -265,8 +266,8 @@ impl Host {
     }
 }
 
-/// WasmProviders of the files that the project ships; returns what they say of themselves. Other files in the folder are left to the
-/// WasmProviders that a user writes: nothing is granted to them by being there.
+/// Installs WasmProviders of bundled components and returns their descriptors. For other files in the folder users
+/// write WasmProviders.
 async fn bundled(
     client: &kube::Client,
     runtime: &Runtime,

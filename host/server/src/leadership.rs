@@ -1,4 +1,4 @@
-//! One host per management cluster: a Lease of ours, and a look at upstream's.
+//! One host per management cluster: its own Lease, and a check of upstream's.
 
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
@@ -7,15 +7,15 @@ use kube::Api;
 use kube_lease_manager::LeaseManagerBuilder;
 use tokio::sync::watch;
 
-/// Name of our Lease.
+/// Name of the host's Lease.
 const LEASE: &str = "capwasm";
-/// Name of the Lease of Cluster API's own core manager.
+/// Lease of Cluster API's own core manager.
 const UPSTREAM: &str = "controller-leader-election-capi";
-/// Seconds that a Lease holds without being renewed, and before which it is renewed.
+/// Duration of the Lease in seconds; it is renewed earlier.
 const DURATION_SECONDS: u64 = 15;
 const GRACE_SECONDS: u64 = 5;
 
-/// Refuses while Cluster API's own core manager runs on this cluster.
+/// Fails while Cluster API's own core manager runs on this cluster.
 pub async fn refuse_beside_upstream(client: &kube::Client) -> Result<()> {
     let leases: Api<Lease> = Api::all(client.clone());
     let list =
@@ -32,7 +32,7 @@ pub async fn refuse_beside_upstream(client: &kube::Client) -> Result<()> {
     Ok(())
 }
 
-/// Who holds a Lease that has not run out.
+/// Holder of an unexpired Lease.
 fn live_holder(spec: &LeaseSpec, now: Timestamp) -> Option<&str> {
     let holder = spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())?;
     let renewed = spec.renew_time.as_ref()?.0;
@@ -40,7 +40,7 @@ fn live_holder(spec: &LeaseSpec, now: Timestamp) -> Option<&str> {
     (now.as_second() - renewed.as_second() <= holds).then_some(holder)
 }
 
-/// Takes our Lease; waits while another host holds it. The channel says when it is lost.
+/// Acquires the Lease; waits while another host holds it. The channel becomes false when it is lost.
 pub async fn acquire(client: &kube::Client, namespace: &str, identity: &str) -> Result<watch::Receiver<bool>> {
     let manager = LeaseManagerBuilder::new(client.clone(), LEASE)
         .with_namespace(namespace)

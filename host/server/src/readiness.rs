@@ -1,41 +1,41 @@
 //! Whether manifests of everything that comes with the host can be applied: what `/readyz` says.
 //!
-//! A server that answers is not enough for `kubectl apply`: CRDs have to be established, and what converts and admits a provider's
-//! kinds has to be loaded. Once ready it stays so: what somebody takes away later is not missing.
+//! `kubectl apply` needs more than a server that answers: CRDs have to be established, and the components that convert
+//! and admit a provider's kinds have to be loaded. Once ready it stays ready, even if a CRD is deleted later.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// What is not served yet. Clones see the same.
+/// What `/readyz` waits for. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness(Arc<Mutex<BTreeSet<String>>>);
 
 impl Readiness {
-    /// Not ready before all of these (names of CRDs, `provider NAME`) are served as well.
+    /// Waits for these names (of CRDs, or `provider NAME`).
     pub fn awaits(&self, names: impl IntoIterator<Item = String>) {
         self.0.lock().extend(names);
     }
 
-    /// This one is.
+    /// Ends the wait for a name.
     pub fn served(&self, name: &str) {
         self.0.lock().remove(name);
     }
 
-    /// What is not, for people; none when everything is.
+    /// Message with the awaited names; `None` when ready.
     pub fn missing(&self) -> Option<String> {
         let missing: Vec<String> = self.0.lock().iter().cloned().collect();
         (!missing.is_empty()).then(|| format!("not served yet: {}", missing.join(", ")))
     }
 }
 
-/// How a bundled provider is called there.
+/// Name of a bundled provider in [`Readiness`].
 pub fn provider(name: &str) -> String {
     format!("provider {name}")
 }
 
-/// Whether a path asks for it: `/readyz`, and single checks below, of which there are none.
+/// Whether a path is `/readyz` or below it.
 pub fn is_asked(path: &str) -> bool {
     path.strip_prefix("/readyz").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

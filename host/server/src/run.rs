@@ -1,4 +1,4 @@
-//! The host against any Kubernetes API server, as the one that holds its Lease.
+//! The host against any Kubernetes API server, guarded by a Lease.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,28 +8,28 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{diagnostics, embedded, engine, host, leadership, webhook};
 
-/// Why it ends without being told to.
+/// Error when the Lease is lost.
 const LOST: &str = "the Lease was lost: another host takes over";
 
-/// A host and what it needs around it.
+/// Options of `capwasm run`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its controllers. Who converts is the webhook's affair.
+    /// Options of the host; `conversions` is set by the webhook.
     pub host: host::Options,
-    /// What its machines run on.
+    /// Selection of the container engine.
     pub engine: engine::Options,
-    /// The webhook, if there shall be one.
+    /// Options of the webhook; `None` runs none.
     pub webhook: Option<webhook::Options>,
-    /// Namespace of the Lease that keeps a second host out.
+    /// Namespace of the Lease.
     pub lease_namespace: String,
-    /// Folder for compiled components and the simulated engine.
+    /// Folder for caches and the simulated engine.
     pub data_dir: PathBuf,
-    /// Where /metrics, /healthz and /readyz are served, without TLS.
+    /// Address of `/metrics`, `/healthz` and `/readyz`, without TLS.
     pub diagnostics: SocketAddr,
 }
 
-/// Waits for the Lease, then runs until `shutdown` is cancelled or the Lease is lost. `say` gets a line when everything serves,
-/// and one when something is left behind.
+/// Waits for the Lease, then runs until `shutdown` is cancelled or the Lease is lost. `say` gets a line when everything
+/// serves, and one for a simulated engine that is left running.
 pub async fn run(
     client: kube::Client,
     options: Options,

@@ -1,4 +1,4 @@
-//! What the host tells about itself: log lines on stderr (for people by default, JSON on request), and spans to an
+//! Telemetry of the host: log lines on stderr (for people by default, JSON on request), and spans to an
 //! OpenTelemetry collector where one is named.
 //!
 //! A pass over an object is a span with a `trace_id`; what happens in it (calls of a provider, its log lines, requests
@@ -16,33 +16,33 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-/// What is told, and where.
+/// Options of logs and spans.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How much of our own crates is told where RUST_LOG does not say: `error`, `info`, `debug`, `trace`.
+    /// Level of the project's own crates without RUST_LOG: `error`, `info`, `debug`, `trace`.
     pub level: &'static str,
-    /// Form of the log lines.
+    /// Format of log lines.
     pub format: Format,
-    /// OpenTelemetry collector that spans are sent to, as in http://localhost:4318 (OTLP over HTTP).
+    /// OpenTelemetry collector for spans, such as http://localhost:4318 (OTLP over HTTP).
     pub otlp_endpoint: Option<String>,
 }
 
-/// Form of the log lines.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug)]
 pub enum Format {
-    /// For people.
+    /// Human-readable.
     Text,
     /// One JSON object per line.
     Json,
 }
 
-/// Spans that are not sent yet; sent by [`Telemetry::finish`].
+/// Buffered spans; [`Telemetry::finish`] sends them.
 pub struct Telemetry {
     tracers: Option<SdkTracerProvider>,
 }
 
 impl Options {
-    /// Starts logging, and sending spans from `runtime`.
+    /// Starts logging, and sends spans from `runtime`.
     ///
     /// # Errors
     /// The collector's URL is none.
@@ -70,7 +70,7 @@ impl Options {
 }
 
 impl Telemetry {
-    /// Sends what is left; says so when it cannot be sent.
+    /// Sends buffered spans; logs a failure.
     pub fn finish(self) {
         if let Some(Err(error)) = self.tracers.map(|tracers| tracers.shutdown()) {
             eprintln!("warning: the last spans did not reach the collector (--otlp-endpoint): {error}");
@@ -78,7 +78,7 @@ impl Telemetry {
     }
 }
 
-/// Our own crates at a level (their names begin alike, and a directive names all that begins so), everybody else's errors.
+/// Log filter: own crates at a level (a directive matches all names that begin like it), others at `error`.
 fn ours(level: &str) -> EnvFilter {
     EnvFilter::new(format!("error,capwasm={level}"))
 }

@@ -1,4 +1,4 @@
-//! An embedded API server with the core kinds, and the fixture provider, for tests of the wiring.
+//! Test fixture: an embedded API server with core kinds, and a fixture provider.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::diagnostics::Diagnostics;
 
 pub const GROUP: &str = "infrastructure.fixture.example";
 
-/// The embedded server with the core's CRDs as the host installs them, and a provider that is not installed yet: its file is in
+/// Embedded server with core's CRDs as the host installs them, and a provider that is not installed: its file is in
 /// `plugins` of the folder.
 pub struct World {
     pub client: kube::Client,
@@ -24,7 +24,7 @@ pub struct World {
     pub runtime: Arc<Runtime>,
     pub provider: Arc<Provider>,
     pub folder: tempfile::TempDir,
-    /// Of a host on it.
+    /// For a host on this world.
     pub diagnostics: Diagnostics,
 }
 
@@ -62,7 +62,7 @@ pub fn api(client: &kube::Client, group: &str, version: &str, kind: &str, namesp
 }
 
 impl World {
-    /// Installs the provider's CRDs, as its loader does.
+    /// With the provider's CRDs, as its loader installs them.
     pub async fn with_crds(self) -> Self {
         let crds = api(&self.client, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "");
         for crd in capwasm_providers::crds(self.provider.descriptor(), Serving::All) {

@@ -9,31 +9,31 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::Engine;
 use crate::{diagnostics, embedded, host};
 
-/// A management cluster.
+/// Options of `capwasm up`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its API server.
+    /// Options of the API server.
     pub server: embedded::Options,
-    /// Its controllers. Who converts is the API server's affair.
+    /// Options of the host; `conversions` is set to those of the API server.
     pub host: host::Options,
-    /// Where /metrics, /healthz and /readyz of the host are served, without TLS.
+    /// Address of the host's `/metrics`, `/healthz` and `/readyz`, without TLS.
     pub diagnostics: Option<SocketAddr>,
 }
 
-/// A management cluster that runs.
+/// A running management cluster.
 pub struct Up {
-    /// Its API server.
+    /// The API server.
     pub server: embedded::Embedded,
-    /// Its controllers.
+    /// The controllers and loaded providers.
     pub host: host::Host,
-    /// What its machines run on.
+    /// The container engine.
     pub engine: Engine,
     diagnostics: Option<JoinHandle<()>>,
     shutdown: CancellationToken,
 }
 
-/// Starts server and host on an engine; returns when manifests of all that they come with can be applied. Until then both answer
-/// that they live and what they wait for. From when `shutdown` is cancelled they say that they are about to end.
+/// Starts server and host on an engine; returns when manifests of all their kinds can be applied. Until then both are
+/// alive, and `/readyz` says what they wait for. Once `shutdown` is cancelled, they report that they are ending.
 pub async fn start(options: &Options, engine: Engine, shutdown: &CancellationToken) -> Result<Up> {
     let shutdown = shutdown.child_token();
     let told = host::diagnostics(&options.host)?;
@@ -54,7 +54,7 @@ pub async fn start(options: &Options, engine: Engine, shutdown: &CancellationTok
 }
 
 impl Up {
-    /// Stops the host before its server. The engine goes on: its machines outlive the host.
+    /// Stops the host, then its server. The engine continues: its machines outlive the host.
     pub async fn stop(self) -> Result<()> {
         self.shutdown.cancel();
         self.host.stop().await;

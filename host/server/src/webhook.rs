@@ -26,24 +26,24 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::address::{Address, Service, Url};
 
-/// Where the webhook listens, and how the API server gets there.
+/// Options of the webhook.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Address to listen on, with TLS.
     pub listen: SocketAddr,
-    /// What the API server is told.
+    /// How the API server reaches it.
     pub address: Address,
 }
 
-/// A webhook that serves.
+/// A running webhook.
 pub struct Webhook {
-    /// Who answers.
+    /// Conversion and admission by providers.
     pub conversions: Arc<Conversions>,
     running: JoinSet<()>,
     shutdown: CancellationToken,
 }
 
-/// Serves and is trusted by the API server. `namespace` is where the Secret is when no Service says.
+/// Serves, and makes the API server trust the webhook. `namespace` is that of the Secret unless a Service has one.
 pub async fn start(client: &kube::Client, options: &Options, namespace: &str) -> Result<Webhook> {
     let address = options.address.clone();
     let namespace = address.namespace().unwrap_or(namespace).to_owned();
@@ -62,7 +62,7 @@ pub async fn start(client: &kube::Client, options: &Options, namespace: &str) ->
 }
 
 impl Webhook {
-    /// Answers what is in flight, and ends.
+    /// Finishes requests in flight and stops.
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         while let Some(ended) = self.running.join_next().await {

@@ -1,4 +1,4 @@
-//! A management cluster in this process: when it says that it is ready, and what it compiles.
+//! A management cluster in this process: readiness, and what it compiles.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 const GROUP: &str = "infrastructure.fixture.example";
 
-/// Compiles when it may, and counts how often it was asked.
+/// Compiles when permitted, and counts requests.
 #[derive(Debug)]
 struct Counting {
     may: Semaphore,
@@ -57,7 +57,7 @@ fn component() -> Vec<u8> {
     std::fs::read(guests::fixture("guest")).unwrap()
 }
 
-/// A management cluster that comes with the fixture provider alone.
+/// A management cluster with the fixture provider only.
 fn options(folder: &Path, compiler: Arc<Counting>, precompiled: Option<Precompiled>) -> Options {
     // An error only says that there is one already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -95,7 +95,7 @@ fn begin(options: &Options) -> tokio::task::JoinHandle<Result<Up>> {
     tokio::spawn(async move { start(&options, no_engine(), &CancellationToken::new()).await })
 }
 
-/// Over TLS, as `kubectl` would.
+/// Over TLS, as `kubectl` connects.
 async fn client_of(options: &Options) -> kube::Client {
     let path = options.server.data_dir.join("kubeconfig");
     let text = until("there is a kubeconfig", async || std::fs::read_to_string(&path).ok()).await;
@@ -113,7 +113,6 @@ async fn create(client: &kube::Client, manifest: serde_json::Value) {
     api.create(&PostParams::default(), &serde_json::from_value(manifest).unwrap()).await.unwrap();
 }
 
-/// Waits for what another task brings about.
 async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let search = async {
         loop {
@@ -126,7 +125,7 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), search).await.unwrap_or_else(|_| panic!("never came: {what}"))
 }
 
-/// What the API server says at a path: status code, and text or message.
+/// Response of the API server to a path: status code, and text or message.
 async fn api_server(client: &kube::Client, path: &str) -> (u16, String) {
     match client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await {
         Ok(text) => (200, text),
@@ -135,7 +134,7 @@ async fn api_server(client: &kube::Client, path: &str) -> (u16, String) {
     }
 }
 
-/// What the host's diagnostics say at a path.
+/// Response of the host's diagnostics to a path.
 async fn host_says(address: SocketAddr, path: &str) -> (u16, String) {
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: capwasm\r\nConnection: close\r\n\r\n");

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Requirement, SelectorError};
 
-/// The requirements of a text, in its order.
+/// Parses requirements, in order.
 pub(super) fn requirements(text: &str) -> Result<Vec<Requirement>, SelectorError> {
     let mut scan = Scanner { rest: text };
     let mut requirements = Vec::new();

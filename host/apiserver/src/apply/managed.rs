@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: who owns what.
+//! Entries of `metadata.managedFields`.
 
 use serde_json::{Map, Value, json};
 
@@ -11,14 +11,13 @@ const MAX_UPDATERS: usize = 10;
 /// Owner of what the oldest of too many writers owned.
 const ANCIENT: &str = "ancient-changes";
 
-/// How an owner came to own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Operation {
     Apply,
     Update,
 }
 
-/// One owner.
+/// One entry of `metadata.managedFields`.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) manager: String,
@@ -29,10 +28,10 @@ pub(super) struct Entry {
     pub(super) fields: Fields,
 }
 
-/// What an owner owns: as JSON until somebody has to look closer, since most writes touch few owners.
+/// The fields of an entry: as JSON until they have to be parsed, since most writes touch few entries.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
-    /// As [`Set::to_fields_v1`] wrote it; what counts while `read` is empty.
+    /// `FieldsV1`; outdated once `read` is set.
     stored: Value,
     read: Option<Set>,
 }
@@ -50,7 +49,7 @@ impl Fields {
         }
     }
 
-    /// Whether it has a member of the other set.
+    /// Whether the two sets have a member in common.
     pub(super) fn meets(&self, other: &Set) -> bool {
         match &self.read {
             Some(set) => {
@@ -62,7 +61,7 @@ impl Fields {
         }
     }
 
-    /// Takes members away; whether there were any.
+    /// Removes the members of `other`. Returns whether there were any.
     pub(super) fn subtract(&mut self, other: &Set) -> bool {
         let meets = self.meets(other);
         if meets {
@@ -71,7 +70,7 @@ impl Fields {
         meets
     }
 
-    /// Whether it goes into what the schema has as one value.
+    /// Whether it has members inside of what the schema says is atomic.
     pub(super) fn is_finer(&self, schema: Option<&Schema>) -> bool {
         match &self.read {
             Some(_) => true,
@@ -81,7 +80,6 @@ impl Fields {
 }
 
 impl Entry {
-    /// A new one, which writes `object`.
     pub(super) fn of(writer: Writer<'_>, operation: Operation, object: &Value, fields: Set) -> Self {
         Self {
             manager: writer.manager.to_owned(),
@@ -93,7 +91,7 @@ impl Entry {
         }
     }
 
-    /// Whether both are one owner: appliers stay the same when they move to another version.
+    /// Whether both entries belong to one owner: appliers stay the same in every version.
     pub(super) fn is_same_owner(&self, other: &Entry) -> bool {
         self.manager == other.manager
             && self.operation == other.operation
@@ -101,7 +99,7 @@ impl Entry {
             && (self.operation == Operation::Apply || self.api_version == other.api_version)
     }
 
-    /// `None` when it cannot be understood.
+    /// `None` when it is no valid entry.
     fn decode(mut entry: Value) -> Option<Self> {
         let operation = match entry.get("operation")?.as_str()? {
             "Apply" => Operation::Apply,
@@ -138,13 +136,13 @@ impl Entry {
     }
 }
 
-/// The entries that this server has stored; none when there are none, or when they cannot be understood.
+/// The stored entries; none when they cannot be decoded.
 pub(super) fn stored(list: Value) -> Vec<Entry> {
     let Value::Array(list) = list else { return Vec::new() };
     list.into_iter().map(Entry::decode).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The entries that a client states; `None` when one cannot be understood.
+/// The entries that a client sent; `None` when one cannot be decoded.
 pub(super) fn stated(list: &Value) -> Option<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     for entry in list.as_array()? {
@@ -158,7 +156,7 @@ pub(super) fn stated(list: &Value) -> Option<Vec<Entry>> {
     Some(entries)
 }
 
-/// The entries as JSON, in the order that is stable between writes; null when there are none.
+/// The entries as JSON in a stable order; null when there are none.
 pub(super) fn list(mut entries: Vec<Entry>) -> Value {
     entries.retain(|entry| !entry.fields.is_empty());
     cap(&mut entries);

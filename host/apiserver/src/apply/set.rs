@@ -89,7 +89,7 @@ impl Set {
         });
     }
 
-    /// Drops a step with everything below it.
+    /// Removes a field with everything below it.
     pub(super) fn remove_tree(&mut self, path: &[&str]) {
         let Some((first, rest)) = path.split_first() else { return };
         let element = Element::Field((*first).to_owned());
@@ -167,7 +167,6 @@ impl Set {
         Value::Object(fields)
     }
 
-    /// `None` when the JSON is not a set.
     pub(super) fn from_fields_v1(json: &Value) -> Option<Set> {
         let mut set = Set::default();
         for (key, value) in json.as_object()? {
@@ -209,7 +208,6 @@ pub(super) fn sorted(value: &Value) -> String {
 }
 
 impl Element {
-    /// Its name in `FieldsV1`.
     fn key(&self) -> String {
         match self {
             Element::Field(name) => format!("f:{name}"),

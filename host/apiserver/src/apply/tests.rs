@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::{ApplyError, Writer};
 use crate::schema::Schema;
 
-/// As [`super::apply`], of whole objects.
 fn apply(
     live: Option<&Value>,
     applied: &Value,
@@ -29,7 +28,6 @@ fn apply(
     Ok(object)
 }
 
-/// As [`super::update`], of whole objects.
 fn update(
     live: Option<&Value>,
     new: &mut Value,
@@ -47,7 +45,6 @@ fn update(
     meta::give(new, "managedFields", owners.list);
 }
 
-/// A kind with every sort of list and map.
 fn schema() -> Schema {
     let keyed = json!({
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
@@ -91,7 +88,7 @@ enum Step {
     Update(&'static str, Value),
 }
 
-/// Runs writes one after the other; the time of each is its number.
+/// Runs writes one after the other, at the seconds 0, 1, 2 and so on.
 fn run(name: &str, steps: Vec<Step>) -> Value {
     let schema = schema();
     let mut live: Option<Value> = None;
@@ -125,7 +122,7 @@ fn run(name: &str, steps: Vec<Step>) -> Value {
     live.unwrap()
 }
 
-/// Managers with what they own of `spec`.
+/// Managers with the fields of `spec` that they own.
 fn owners(object: &Value) -> Vec<(String, Value)> {
     let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).cloned().unwrap_or_default();
     entries

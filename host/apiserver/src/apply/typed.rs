@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 use super::set::{Element, Set, sorted};
 use crate::schema::{ListType, Schema, Type, object_meta};
 
-/// How two objects differ.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     pub(super) added: Set,
@@ -24,10 +23,10 @@ impl Comparison {
     }
 }
 
-/// An object that its schema does not allow to be applied.
+/// Why an object does not fit the list types of its schema.
 pub(super) type Malformed = String;
 
-/// The schema of a named field, and whether it is a declared one.
+/// The schema of a named field, and whether the schema declares it.
 fn field<'a>(schema: Option<&'a Schema>, name: &str) -> (Option<&'a Schema>, bool) {
     let Some(schema) = schema else { return (None, false) };
     if schema.resource && name == "metadata" {
@@ -58,7 +57,7 @@ fn is_granular_list(schema: Option<&Schema>, value: &Value) -> bool {
     value.is_array() && schema.is_some_and(|schema| schema.list != ListType::Atomic)
 }
 
-/// What tells an item of a granular list from the others.
+/// Path element of an item of a granular list.
 fn identify(schema: Option<&Schema>, item: &Value) -> Result<Element, Malformed> {
     let Some(ListType::Map(keys)) = schema.map(|schema| &schema.list) else {
         return Ok(Element::Value(sorted(item)));
@@ -80,7 +79,6 @@ fn identify(schema: Option<&Schema>, item: &Value) -> Result<Element, Malformed>
     Ok(Element::Key(sorted(&Value::Object(identity))))
 }
 
-/// The fields that an object specifies.
 pub(super) fn to_set(schema: Option<&Schema>, object: &Value) -> Set {
     let mut set = Set::default();
     collect(schema, object, &mut Vec::new(), &mut set);
@@ -134,7 +132,7 @@ fn add_parents(set: &mut Set, schema: Option<&Schema>) {
     }
 }
 
-/// Follows a schema that made a list or map atomic: who owned parts of it now owns it.
+/// Replaces members inside of what the schema says is atomic by the atomic field itself.
 pub(super) fn reconcile(set: &mut Set, schema: Option<&Schema>) {
     for (element, member, children) in set.steps_mut() {
         let child = match element {
@@ -166,7 +164,6 @@ fn is_one_value(schema: Option<&Schema>) -> bool {
     schema.is_some_and(|schema| schema.atomic || (schema.ty == Type::Array && schema.list == ListType::Atomic))
 }
 
-/// How `new` differs from `old`.
 pub(super) fn compare(schema: Option<&Schema>, old: &Value, new: &Value) -> Comparison {
     let mut comparison = Comparison::default();
     differ(schema, Some(old), Some(new), &mut Vec::new(), &mut comparison);
@@ -342,7 +339,7 @@ pub(super) fn merge(schema: Option<&Schema>, live: &Value, applied: &Value) -> R
     }
 }
 
-/// An error with the field in which it occurred put before it.
+/// Prefixes an error with the field in which it occurred.
 fn below(name: &str, error: &str) -> Malformed {
     let separator = if error.starts_with('.') { "" } else { ": " };
     format!(".{name}{separator}{error}")
@@ -411,7 +408,6 @@ fn merge_lists(schema: Option<&Schema>, live: &[Value], applied: &[Value]) -> Re
     Ok(Value::Array(merged))
 }
 
-/// The object without the members of a set.
 pub(super) fn remove(schema: Option<&Schema>, value: &Value, set: &Set) -> Value {
     match value {
         Value::Object(fields) if is_granular_map(schema, value) => {

@@ -13,11 +13,10 @@ pub(crate) struct Message {
     pub(crate) fields: Vec<Field>,
 }
 
-/// A message by its place in the table.
+/// Index of a message in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Link(pub(super) usize);
 
-/// One field of a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) number: u32,
@@ -27,7 +26,6 @@ pub(crate) struct Field {
     pub(crate) shape: Shape,
     /// A zero value on the wire is kept in JSON.
     pub(crate) kept: bool,
-    /// Validation demands the field.
     pub(crate) required: bool,
     pub(crate) list: FieldList,
     /// A map or message that server-side apply writes as a whole.
@@ -40,23 +38,20 @@ pub(crate) struct Field {
     pub(crate) default: Option<&'static str>,
 }
 
-/// How lists are owned by server-side apply.
+/// `x-kubernetes-list-type` of a list.
 #[derive(Clone, Copy)]
 pub(crate) enum FieldList {
-    /// As one value.
     Atomic,
-    /// Item by item, items being scalars.
     Set,
-    /// Item by item, items told apart by these fields, with commas between them.
+    /// `map`, with the key fields separated by commas.
     Keyed(&'static str),
 }
 
-/// How often a field's type occurs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Once; the zero value means absence.
     One,
-    /// Once; presence is told apart from the zero value.
+    /// Once; absence differs from the zero value.
     Pointer,
     /// A JSON array.
     Many,
@@ -66,7 +61,6 @@ pub(crate) enum Shape {
     Inline,
 }
 
-/// What a field holds.
 #[derive(Clone, Copy)]
 pub(crate) enum Type {
     String,

@@ -44,15 +44,13 @@ pub struct BuiltinKind {
     pub has_generation: bool,
     /// Objects are stored; others are answered at once and forgotten, such as reviews.
     pub stored: bool,
-    /// What its objects are made of.
     pub(crate) message: Link,
 }
 
-/// The table as it was read.
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) kinds: Vec<BuiltinKind>,
-    /// Bodies of requests that are no kinds.
+    /// Request bodies that are no kinds, such as an Eviction.
     pub(super) bodies: Vec<BuiltinKind>,
     /// Sorted by name.
     pub(super) messages: Vec<Message>,
@@ -152,11 +150,10 @@ fn field(number: u32, line: &'static str, links: &HashMap<&str, Link>) -> Option
     Some(field)
 }
 
-/// What a link to nowhere leads to; a test holds that there is none.
+/// Stands for a name that is not in the table; a test makes sure that there is none.
 static NOTHING: Message = Message { name: "", atomic: false, fields: Vec::new() };
 
 impl Link {
-    /// The message that it leads to.
     pub(crate) fn follow(self) -> &'static Message {
         TABLE.messages.get(self.0).unwrap_or(&NOTHING)
     }

@@ -18,7 +18,6 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Whether the kind is served.
 pub(crate) fn established(crd: &Value) -> bool {
     let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|held| held["type"] == "Established" && held["status"] == "True")
@@ -102,7 +101,7 @@ pub(super) fn resources(crd: &Value) -> Vec<Arc<Resource>> {
     served
 }
 
-/// Set where the CRD leaves conversion to a webhook, which the server's converter stands in for.
+/// `Some` when the CRD's conversion strategy is `Webhook`.
 fn converted(crd: &Value, kind: &str) -> Option<Arc<ConvertedKind>> {
     let webhook = text(crd, "/spec/conversion/strategy") == "Webhook";
     let label = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));

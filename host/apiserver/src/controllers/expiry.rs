@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::registry::{DeleteOptions, ListRequest, Locator, Registry, parse};
 use crate::status::ApiResult;
 
-/// When something was last said through an event.
+/// The latest of the times in an Event.
 fn last_seen(event: &Value) -> Option<Timestamp> {
     let times = ["/series/lastObservedTime", "/lastTimestamp", "/eventTime", "/metadata/creationTimestamp"];
     times.iter().filter_map(|pointer| event.pointer(pointer)?.as_str()?.parse::<Timestamp>().ok()).max()

@@ -1,7 +1,7 @@
 //! Garbage collection by owner references.
 //!
-//! The index knows who depends on which uid; whether an owner is really gone is asked of the store each time. What is done
-//! with one object:
+//! The index maps an owner's uid to its dependents; whether the owner still exists is read from the store each time. Per
+//! object:
 //!
 //! - it is deleted with `orphan`: its dependents lose the reference to it, then the finalizer goes;
 //! - it is deleted with `foregroundDeletion`: its dependents are deleted, and the finalizer goes when none is left that
@@ -57,23 +57,21 @@ pub(super) fn deleting(data: &[u8]) -> bool {
     probe(data).deletion_timestamp.is_some()
 }
 
-/// An object with owners.
 struct Owned {
     uid: String,
     owners: Vec<ProbeOwner>,
 }
 
-/// Who depends on whom. Holds only objects that have owners, and those that wait for dependents.
+/// Objects by their owners' uids. Holds only objects that have owners, and those that wait for dependents.
 #[derive(Default)]
 pub(super) struct Garbage {
     owners: HashMap<Key, Owned>,
     dependents: HashMap<String, HashSet<Key>>,
-    /// Objects deleted with a propagation finalizer.
+    /// Objects deleted with a propagation finalizer, by uid.
     waiting: HashMap<String, Key>,
     waiting_uids: HashMap<Key, String>,
 }
 
-/// What the index knows of a dependent of an object.
 pub(super) struct Dependent {
     key: Key,
     /// Whether others depend on it in turn.
@@ -81,7 +79,7 @@ pub(super) struct Dependent {
 }
 
 impl Garbage {
-    /// Takes note of an event; returns the objects to look at.
+    /// Updates the index. Returns the objects to look at.
     pub fn observe(&mut self, event: &Event) -> Vec<Key> {
         let now = probe(&event.data);
         let mut affected = Vec::new();
@@ -131,7 +129,7 @@ impl Garbage {
         }
     }
 
-    /// What `work` needs to know of the index.
+    /// The dependents to handle when `work` is a deletion with propagation.
     pub fn view(&self, work: &Work) -> Vec<Dependent> {
         let Work::Collect(key) = work else { return Vec::new() };
         let dependents = self.waiting_uids.get(key).and_then(|uid| self.dependents.get(uid));
@@ -140,13 +138,12 @@ impl Garbage {
     }
 }
 
-/// The object of a key, in its preferred version; `None` when its kind is not served.
+/// `None` when the kind is not served.
 fn locate(registry: &Registry, key: &Key) -> Option<Locator> {
     let (plural, group) = key.resource().split_once('.').unwrap_or((key.resource(), ""));
     registry.locate(group, plural, key.namespace(), key.name()).ok()
 }
 
-/// Does what has to be done with one object.
 pub(super) async fn collect(registry: &Registry, key: &Key, dependents: Vec<Dependent>) -> ApiResult<()> {
     let Some(at) = locate(registry, key) else { return Ok(()) };
     let Some(object) = registry.find(&at)? else { return Ok(()) };
@@ -165,7 +162,7 @@ pub(super) async fn collect(registry: &Registry, key: &Key, dependents: Vec<Depe
     by_owners(registry, &at, &object).await
 }
 
-/// Deletes the dependents, and lets the owner go when none blocks it any more.
+/// Deletes the dependents, and removes the owner's finalizer when none blocks it any more.
 async fn foreground(registry: &Registry, at: &Locator, owner: &Value, dependents: Vec<Dependent>) -> ApiResult<()> {
     let uid = meta::uid(owner);
     let mut blocked = false;
@@ -185,11 +182,10 @@ async fn foreground(registry: &Registry, at: &Locator, owner: &Value, dependents
     if blocked { Ok(()) } else { ignore_missing(registry.remove_finalizer(at, FOREGROUND).await.map(drop)) }
 }
 
-/// How an owner stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Solid,
-    /// Deleted in the foreground.
+    /// Being deleted in the foreground.
     Waiting,
     Absent,
 }
@@ -243,7 +239,7 @@ async fn by_owners(registry: &Registry, at: &Locator, object: &Value) -> ApiResu
     delete(registry, at, object, policy).await
 }
 
-/// Deletes the very object that was looked at.
+/// Deletes exactly the version that was read.
 async fn delete(registry: &Registry, at: &Locator, object: &Value, propagation: Option<Propagation>) -> ApiResult<()> {
     let revision = Some(meta::resource_version(object).to_owned());
     let options = DeleteOptions { propagation, uid: Some(meta::uid(object).to_owned()), revision, dry_run: false };
@@ -259,7 +255,6 @@ async fn drop_owners(registry: &Registry, key: &Key, uids: &[String]) -> ApiResu
     ignore_missing(registry.update(&at, Part::Main, &options, &Edit::Own(&drop_them)).await.map(drop))
 }
 
-/// What is gone needs no work.
 fn ignore_missing(result: ApiResult<()>) -> ApiResult<()> {
     match result {
         Err(error) if error.code == 404 => Ok(()),

@@ -19,7 +19,7 @@ pub(super) async fn reconcile(registry: &Registry, name: &str) -> ApiResult<()> 
     if meta::is_deleting(&namespace) { empty(registry, &at, &namespace).await } else { furnish(registry, name).await }
 }
 
-/// The ServiceAccount and the CA bundle that clients expect everywhere.
+/// Creates the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`.
 async fn furnish(registry: &Registry, name: &str) -> ApiResult<()> {
     let Some(ca) = &registry.config.service_account_root_ca else { return Ok(()) };
     let objects = [
@@ -39,7 +39,8 @@ async fn furnish(registry: &Registry, name: &str) -> ApiResult<()> {
     Ok(())
 }
 
-/// Deletes what is in the namespace, and lets it go when nothing is left. Each object that goes wakes this again.
+/// Deletes what is in the namespace, and removes its finalizer when nothing is left. Each deletion inside runs this
+/// again.
 async fn empty(registry: &Registry, at: &Locator, namespace: &Value) -> ApiResult<()> {
     let finalizers = namespace.pointer("/spec/finalizers").and_then(Value::as_array);
     if !finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == NAMESPACE_FINALIZER)) {
@@ -62,7 +63,7 @@ async fn empty(registry: &Registry, at: &Locator, namespace: &Value) -> ApiResul
     gone_is_fine(registry.update(at, Part::Finalize, &internal, &Edit::Own(&release)).await.map(drop))
 }
 
-/// Deletes every object in a namespace; says what is still there.
+/// Deletes every object in a namespace. Returns what is left.
 async fn delete_content(registry: &Registry, namespace: &str) -> ApiResult<Vec<String>> {
     let catalog = registry.catalog();
     let request = ListRequest { namespace: Some(namespace.to_owned()), ..ListRequest::default() };
@@ -85,7 +86,7 @@ fn gone_is_fine(result: ApiResult<()>) -> ApiResult<()> {
     }
 }
 
-/// The conditions that tell a user why a namespace is still there.
+/// Conditions that say what keeps a namespace.
 fn conditions(namespace: &Value, left: &[String], now: &str) -> Value {
     let known = json::items(namespace, "/status/conditions");
     let condition = |kind: &str, holds: bool, reason: &str, message: &str| {

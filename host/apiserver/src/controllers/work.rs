@@ -1,4 +1,4 @@
-//! The task that listens.
+//! The task that turns events of the store into work for the controllers.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::status::{ApiError, ApiResult};
 use crate::store::{Event, Key, Subscription};
 
 const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
-/// How often Events are looked through for old ones.
+/// How often expired Events are looked for.
 const EXPIRY: Duration = Duration::from_secs(60);
-/// Failed work is tried again after this, doubled up to [`RETRY_MAX`].
+/// Delay before failed work is retried, doubled up to [`RETRY_MAX`].
 const RETRY: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// Pieces of work at the same time.
+/// Pieces of work in progress at most.
 const CONCURRENT: usize = 16;
 
-/// One thing to be done. Doing it twice, or when it is done already, changes nothing.
+/// A piece of work. All are idempotent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Work {
-    /// An object whose owners, or whose own deletion, may need something.
+    /// An object whose owners or deletion may need the garbage collector.
     Collect(Key),
     /// A namespace that was created, or is to be emptied.
     Namespace(String),
-    /// Custom resources of a CRD that goes.
+    /// Deletion of the custom resources of a CRD.
     Cleanup(String),
     Sign(String),
     Expire,
@@ -60,9 +60,7 @@ pub(crate) fn start(registry: &Arc<Registry>, tasks: &TaskTracker, stop: &Cancel
 struct Task {
     registry: Arc<Registry>,
     garbage: Garbage,
-    /// Namespaces that are being deleted.
     emptying: HashSet<String>,
-    /// CRDs that are being deleted.
     cleaning: HashSet<String>,
 }
 
@@ -101,7 +99,7 @@ impl Task {
         }
     }
 
-    /// Looks at everything that is stored.
+    /// Queues work for everything that is stored.
     fn resync(&mut self, queue: &mut Queue) {
         self.garbage = Garbage::default();
         let mut records = Vec::new();
@@ -121,7 +119,6 @@ impl Task {
         }
     }
 
-    /// Finds out what an event means for each controller.
     fn observe(&mut self, event: &Event, queue: &mut Queue) {
         for key in self.garbage.observe(event) {
             queue.add(Work::Collect(key));
@@ -163,13 +160,13 @@ async fn perform(registry: &Registry, work: &Work, dependents: Vec<Dependent>) -
     }
 }
 
-/// Work to do: each piece once, failed pieces later, nothing twice at the same time.
+/// Each piece of work is in progress at most once; failed pieces are retried later.
 #[derive(Default)]
 struct Queue {
     ready: VecDeque<Work>,
     queued: HashSet<Work>,
     running: HashSet<Work>,
-    /// Asked for while running: to be done once more.
+    /// Queued while running.
     again: HashSet<Work>,
     failures: HashMap<Work, u32>,
     delayed: BTreeMap<(tokio::time::Instant, u64), Work>,
@@ -220,7 +217,6 @@ impl Queue {
         }
     }
 
-    /// Resolves when delayed work is due.
     async fn due(&self) {
         match self.delayed.first_key_value() {
             Some(((at, _), _)) => tokio::time::sleep_until(*at).await,

@@ -1,4 +1,4 @@
-//! Who sends a request: a client certificate, a bearer token, or nobody.
+//! Authentication: a client certificate, a bearer token, or anonymous.
 
 use http::{HeaderMap, Method, header};
 use serde_json::Value;
@@ -11,8 +11,7 @@ use crate::identity::{BOOTSTRAPPERS, Identity};
 use crate::registry::Registry;
 use crate::status::{ApiError, ApiResult};
 
-/// Identifies the sender. A token that is wrong is refused even where nobody need say who they are, and so is who would be
-/// somebody else.
+/// Identifies the sender. A wrong token is refused even on anonymous paths, and so is impersonation.
 pub(crate) fn authenticate(
     registry: &Registry,
     certificate: Option<&Identity>,
@@ -42,7 +41,7 @@ pub(crate) fn authenticate(
     Err(ApiError::unauthorized())
 }
 
-/// Whose token this is.
+/// `None` when the token is unknown.
 pub(super) fn bearer(registry: &Registry, token: &str) -> ApiResult<Option<Identity>> {
     let auth = &registry.config.auth;
     if let Some((_, identity)) = auth.tokens.iter().find(|(known, _)| equal(known, token)) {

@@ -1,4 +1,4 @@
-//! Who may do what. In this order:
+//! Authorisation, in this order:
 //!
 //! 1. `system:masters` may do everything.
 //! 2. Every user may read discovery, OpenAPI, version and health, and ask about itself (self-subject reviews).
@@ -36,7 +36,6 @@ const fn rule(
     Rule { users, verbs, group, resources, namespace: None, names: &[] }
 }
 
-/// What bootstrap tokens and nodes may do.
 static RULES: &[Rule] = &[
     rule(BOOTSTRAPPERS, &["create", "get", "list", "watch"], "certificates.k8s.io", &["certificatesigningrequests"]),
     Rule {
@@ -76,7 +75,7 @@ static RULES: &[Rule] = &[
     },
 ];
 
-/// What a request on a resource wants.
+/// Attributes of a request on a resource.
 pub(super) struct Wish<'a> {
     pub verb: &'a str,
     pub group: &'a str,
@@ -112,7 +111,6 @@ pub(super) fn path(registry: &Registry, identity: &Identity, method: &Method, pa
     Err(ApiError::forbidden(format!("forbidden: User \"{}\" cannot {verb} path \"{path}\"", identity.user)))
 }
 
-/// Whether a request on a resource is allowed.
 pub(super) fn resource(registry: &Registry, identity: &Identity, verb: &str, target: &Target) -> ApiResult<()> {
     if identity.is_in(MASTERS) {
         return Ok(());
@@ -140,7 +138,6 @@ pub(super) fn resource(registry: &Registry, identity: &Identity, verb: &str, tar
     Err(ApiError::forbidden(message).about(&target.group, &target.plural, name))
 }
 
-/// Whether the fixed rules or RBAC grant the wish.
 pub(super) fn allowed(registry: &Registry, identity: &Identity, wish: &Wish<'_>) -> ApiResult<bool> {
     if identity.is_in(MASTERS) || RULES.iter().any(|rule| rule.allows(identity, wish)) {
         return Ok(true);
@@ -157,7 +154,7 @@ pub(super) fn allowed(registry: &Registry, identity: &Identity, wish: &Wish<'_>)
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Whether a binding of this kind leads to a role that grants the wish.
+/// Whether a binding of this kind refers to a role that grants the request.
 fn granted(
     registry: &Registry,
     identity: &Identity,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::Stream;
 use http_body::{Frame, SizeHint};
 
-/// The body of a response.
+/// Body of a response: a whole document, or the frames of a watch.
 pub struct Body(Kind);
 
 enum Kind {
@@ -18,12 +18,10 @@ enum Kind {
 }
 
 impl Body {
-    /// A document.
     pub(crate) fn whole(bytes: Bytes) -> Self {
         Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
     }
 
-    /// Chunks as they come.
     pub(crate) fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Kind::Stream(Box::pin(chunks)))
     }

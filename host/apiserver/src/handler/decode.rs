@@ -12,10 +12,9 @@ use crate::status::{ApiError, ApiResult};
 
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// A decoded body and what is doubtful about it.
 pub(crate) struct Decoded {
     pub object: Value,
-    /// Fields that stand twice in their object.
+    /// Paths of fields that occur twice in their object.
     pub duplicates: Vec<String>,
 }
 
@@ -24,7 +23,6 @@ pub(crate) fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Decodes the body of a create or update.
 pub(crate) fn object(content_type: &str, body: &Bytes) -> ApiResult<Decoded> {
     match essence(content_type) {
         "" | "application/json" | "text/plain" | "application/x-www-form-urlencoded" => json(body),
@@ -63,7 +61,7 @@ fn yaml(body: &[u8]) -> ApiResult<Decoded> {
 }
 
 impl Decoded {
-    /// The object, unless the client wants to be told of duplicates; else they become warnings.
+    /// Refuses duplicate fields if the client asked for that; else they become warnings.
     pub fn checked(self, validation: FieldValidation, warnings: &mut Vec<String>) -> ApiResult<Value> {
         let texts = self.duplicates.iter().map(|path| format!("duplicate field \"{path}\""));
         match validation {
@@ -84,7 +82,7 @@ struct Reader<'a> {
     duplicates: &'a mut Vec<String>,
 }
 
-/// The way to a value, written out only for what stands twice.
+/// The path to a value, formatted only for duplicates.
 enum Path<'a> {
     Root,
     Field(&'a Path<'a>, &'a str),

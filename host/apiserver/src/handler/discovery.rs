@@ -1,4 +1,4 @@
-//! Which groups, versions and resources there are, in the old form and in the aggregated one.
+//! Discovery: groups, versions and resources, in the legacy and the aggregated form.
 
 use std::sync::Arc;
 

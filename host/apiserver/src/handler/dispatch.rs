@@ -1,4 +1,4 @@
-//! One request: authorised, routed, answered.
+//! A request from authorisation over routing to its response.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
@@ -14,7 +14,6 @@ use crate::registry::{Locator, Registry};
 use crate::request::{Query, Route, Target};
 use crate::status::{ApiError, ApiResult};
 
-/// A request with its body, and who sent it.
 pub(crate) struct Call {
     pub method: Method,
     pub path: String,
@@ -22,9 +21,8 @@ pub(crate) struct Call {
     pub headers: HeaderMap,
     pub body: Bytes,
     pub identity: Identity,
-    /// Ends watches when the server goes.
     pub shutdown: CancellationToken,
-    /// The connection, for who takes it over. HTTP/1.1 only, and not in-process.
+    /// The connection, for protocol upgrades. HTTP/1.1 only, and not in-process.
     pub upgrade: Option<OnUpgrade>,
 }
 
@@ -34,14 +32,13 @@ impl Call {
     }
 }
 
-/// An answer before it is HTTP.
 pub(crate) struct Reply {
     pub code: StatusCode,
     pub content_type: &'static str,
     pub body: Body,
     pub warnings: Vec<String>,
     pub etag: Option<String>,
-    /// Besides those that follow from the other fields.
+    /// Headers that do not follow from the other fields.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -91,12 +88,10 @@ impl Reply {
     }
 }
 
-/// A whole document as a response.
 pub(crate) fn document(code: StatusCode, document: &Value) -> Response<Body> {
     Reply::value(document).code(code).into_response()
 }
 
-/// The response for an error.
 pub(crate) fn refuse(error: &ApiError) -> Response<Body> {
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = Reply::value(&error.to_status()).code(code).into_response();
@@ -106,7 +101,6 @@ pub(crate) fn refuse(error: &ApiError) -> Response<Body> {
     response
 }
 
-/// Answers a request.
 pub(crate) async fn handle(registry: &Registry, call: Call) -> Response<Body> {
     let started = std::time::Instant::now();
     let (method, path, user) = (call.method.clone(), call.path.clone(), call.identity.user.clone());
@@ -165,7 +159,7 @@ fn version(registry: &Registry) -> Value {
     })
 }
 
-/// The verb of a request on a resource.
+/// Verb for authorisation; `None` for a method that no resource takes on such a path.
 fn verb(call: &Call, target: &Target) -> Option<&'static str> {
     let item = target.name.is_some();
     Some(match (&call.method, item) {

@@ -2,7 +2,6 @@
 
 use crate::status::{ApiError, ApiResult};
 
-/// Forms in which objects are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Json,
@@ -12,14 +11,12 @@ pub(crate) enum Form {
     Metadata,
 }
 
-/// Versions of aggregated discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiscoveryForm {
     Legacy,
     Aggregated(&'static str),
 }
 
-/// One media type of an `Accept` header.
 struct Media<'a> {
     essence: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
@@ -45,7 +42,7 @@ fn media(accept: &str) -> impl Iterator<Item = Media<'_>> {
     accept.split(',').map(str::trim).filter(|part| !part.is_empty()).map(Media::parse)
 }
 
-/// The form of an object or list. Protobuf is understood in requests only; who accepts nothing else gets 406.
+/// The form of an object or list. Protobuf is understood in requests only: a client that accepts nothing else gets 406.
 pub(crate) fn form(accept: &str) -> ApiResult<Form> {
     if accept.trim().is_empty() {
         return Ok(Form::Json);
@@ -65,7 +62,6 @@ pub(crate) fn form(accept: &str) -> ApiResult<Form> {
     form.ok_or_else(|| ApiError::not_acceptable("application/json"))
 }
 
-/// The form of `/api` and `/apis`.
 pub(crate) fn discovery(accept: &str) -> DiscoveryForm {
     let find = |media: Media<'_>| match (media.parameter("as"), media.parameter("v")) {
         _ if !media.is_json() => None,

@@ -13,7 +13,6 @@ use crate::openapi::{self, PublishedKind};
 use crate::registry::Registry;
 use crate::status::{ApiError, ApiResult};
 
-/// Path of a document below `/openapi/v3/`.
 fn path(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
@@ -40,7 +39,7 @@ fn published(resource: &Arc<Resource>) -> PublishedKind<'_> {
     }
 }
 
-/// Tag of a document that changes when the document may have changed, without making the document.
+/// Changes when the document may have changed, and does not need the document.
 fn tag(catalog: &Catalog, group: &str, version: &str) -> String {
     let custom =
         catalog.version(group, version).is_some_and(|resources| resources.values().any(|resource| resource.custom()));

@@ -30,22 +30,21 @@ use crate::registry::{Locator, Registry};
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult};
 
-/// The protocol. Messages are binary; a client that also offers later ones takes this.
+/// Subprotocol. Messages are binary; clients that also offer later ones accept this.
 const PROTOCOL: &str = "v4.channel.k8s.io";
-/// Ports of one request; a channel's number is a byte.
+/// Ports of one request at most: a channel's number is a byte.
 const MOST_PORTS: usize = 16;
-/// Messages that wait, per direction.
+/// Messages buffered per direction.
 const QUEUE: usize = 16;
-/// Bytes of a message.
+/// Largest message to the client, in bytes.
 const CHUNK: usize = 16 << 10;
-/// Bytes of a client's message: more than any client sends in one.
+/// Largest message from the client, in bytes.
 const MOST_BYTES: usize = 4 << 20;
 /// How long a client may take to close its side.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// Switches protocols, and forwards from then on.
 pub(super) fn answer(registry: &Registry, call: &Call, at: &Locator) -> ApiResult<Reply> {
     let pod =
         registry.find(at)?.ok_or_else(|| ApiError::not_found(&at.resource.group, &at.resource.plural, &at.name))?;
@@ -88,7 +87,7 @@ pub(super) fn answer(registry: &Registry, call: &Call, at: &Locator) -> ApiResul
     })
 }
 
-/// `ports=80,443` or `ports=80&ports=443`.
+/// Parses `ports=80,443` or `ports=80&ports=443`.
 fn ports(query: &Query) -> ApiResult<Vec<u16>> {
     let wrong = |port: &str| ApiError::bad_request(format!("query parameter \"ports\": {port:?} is not a port"));
     let all = query.all("ports").flat_map(|ports| ports.split(',')).filter(|port| !port.is_empty());
@@ -104,7 +103,7 @@ fn ports(query: &Query) -> ApiResult<Vec<u16>> {
     Ok(ports)
 }
 
-/// The client's key, if it asks for a WebSocket with our protocol.
+/// The client's `Sec-WebSocket-Key`, if it asks for a WebSocket with [`PROTOCOL`].
 fn handshake(call: &Call) -> ApiResult<&str> {
     let has = |name: header::HeaderName, wanted: &str| {
         let mut tokens = call.header(name).split(',').map(str::trim);
@@ -154,14 +153,15 @@ async fn forward(socket: Socket, ways: Arc<dyn PortForward>, pod: Value, ports: 
     }
 }
 
-/// Both sides say that they close, and then the connection ends, in that order: clients take anything else for an error.
+/// Sends the close frame, waits for the client's, then closes the connection: clients report any other order as an
+/// error.
 async fn close(mut socket: Socket) {
     let _ = socket.close(None).await;
     while let Some(Ok(_)) = socket.next().await {}
     let _ = socket.get_mut().shutdown().await;
 }
 
-/// To the client, until all ports have ended.
+/// Sends to the client until all ports have ended.
 async fn send(sink: &mut SplitSink<Socket, Message>, mut outgoing: mpsc::Receiver<Message>) {
     while let Some(message) = outgoing.recv().await {
         if sink.send(message).await.is_err() {
@@ -170,7 +170,7 @@ async fn send(sink: &mut SplitSink<Socket, Message>, mut outgoing: mpsc::Receive
     }
 }
 
-/// From the client, until it closes.
+/// Receives from the client until it closes.
 async fn receive(stream: &mut SplitStream<Socket>, inputs: Vec<mpsc::Sender<Bytes>>) {
     while let Some(Ok(message)) = stream.next().await {
         match message {
@@ -188,7 +188,6 @@ async fn receive(stream: &mut SplitStream<Socket>, inputs: Vec<mpsc::Sender<Byte
     }
 }
 
-/// One of the ports that a client asked for.
 struct Port {
     index: u8,
     port: u16,
@@ -196,7 +195,7 @@ struct Port {
 }
 
 impl Port {
-    /// Says something on the data channel (0) or the error channel (1); whether the client still listens.
+    /// Sends on the data channel (0) or the error channel (1). Returns whether the client is still there.
     async fn say(&self, channel: u8, bytes: &[u8]) -> bool {
         let mut message = Vec::with_capacity(bytes.len() + 1);
         message.push(2 * self.index + channel);

@@ -14,7 +14,7 @@ use crate::registry::{Filter, ListRequest, Locator, Registry, WatchRequest, pars
 use crate::status::{ApiError, ApiResult};
 use crate::table::{self, Column, IncludeObject};
 
-/// What a Table carries beside its cells.
+/// Parses `includeObject`.
 pub(super) fn include_object(call: &Call) -> ApiResult<IncludeObject> {
     match call.query.get("includeObject") {
         None | Some("Metadata") => Ok(IncludeObject::Metadata),
@@ -28,7 +28,6 @@ pub(super) fn columns(resource: &Resource) -> Vec<Column> {
     table::columns_for(&resource.group, &resource.version, &resource.kind, resource.columns.as_ref())
 }
 
-/// The `PartialObjectMetadata` of an object.
 pub(super) fn partial(object: &[u8]) -> ApiResult<Value> {
     #[derive(serde::Deserialize)]
     struct Partial {

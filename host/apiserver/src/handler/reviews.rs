@@ -1,4 +1,4 @@
-//! Kinds that are answered and never stored: who am I, may I, whose token is this.
+//! Reviews, which are answered and never stored: SelfSubjectReview, SubjectAccessReview, TokenReview and the like.
 
 use http::{StatusCode, header};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ fn access(registry: &Registry, identity: &Identity, spec: &Value) -> ApiResult<V
     Ok(json!({"allowed": authorization::allowed(registry, identity, &wish)?}))
 }
 
-/// What `kubectl auth can-i --list` shows. Only what holds for masters can be said in a list; for others it is incomplete.
+/// What `kubectl auth can-i --list` shows. Complete for `system:masters` only.
 fn rules(identity: &Identity) -> Value {
     if identity.is_in(crate::identity::MASTERS) {
         let all = json!([{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]);

@@ -16,7 +16,6 @@ use crate::status::{ApiError, ApiResult};
 use crate::store::Event;
 use crate::table::{self, Column, IncludeObject};
 
-/// Turns steps of one watch into frames.
 pub(crate) struct Encoder {
     resource: Arc<Resource>,
     conversion: Arc<Conversion>,
@@ -109,12 +108,10 @@ fn wrap(kind: &str, object: &[u8]) -> Bytes {
     frame.freeze()
 }
 
-/// The frame that ends a watch with an error.
 pub(crate) fn error_frame(error: &ApiError) -> Bytes {
     wrap("ERROR", error.to_status().to_string().as_bytes())
 }
 
-/// The frames of a watch, until it ends.
 pub(crate) fn frames(watching: Watching, encoder: Encoder) -> impl Stream<Item = Bytes> + Send {
     futures::stream::unfold(Some((watching, encoder)), |state| async move {
         let (mut watching, mut encoder) = state?;

@@ -16,7 +16,7 @@ use crate::registry::{
 use crate::request::Target;
 use crate::status::{ApiError, ApiResult};
 
-/// Most operations in one JSON patch.
+/// Operations in one JSON patch at most.
 const PATCH_OPERATIONS: usize = 10_000;
 
 fn options(call: &Call) -> ApiResult<WriteOptions> {
@@ -54,7 +54,6 @@ pub(super) async fn replace(registry: &Registry, call: &Call, at: &Locator, part
     Ok(reply(registry.update(at, part, &options, &Edit::Replace(object)).await?, warnings))
 }
 
-/// The edit that the document of a patch request states.
 fn edit(
     registry: &Registry,
     call: &Call,
@@ -95,7 +94,7 @@ fn edit(
     }
 }
 
-/// The object as authorisation sees it.
+/// The object as authorisation expects it.
 fn target(at: &Locator) -> Target {
     Target {
         group: at.resource.group.clone(),

@@ -4,7 +4,6 @@ use serde_json::{Map, Value, json};
 
 use super::{PublishedKind, component, gvk, reference};
 
-/// Adds the paths of a kind: its collections, its objects and their subresources.
 pub(super) fn add(kind: &PublishedKind<'_>, paths: &mut Map<String, Value>) {
     let root = if kind.group.is_empty() {
         format!("/api/{}", kind.version)

@@ -18,7 +18,7 @@ pub struct NodeSigner {
 }
 
 impl NodeSigner {
-    /// A signer with this CA.
+    /// A signer with this CA, from PEM texts.
     ///
     /// # Errors
     /// When certificate or key cannot be read.
@@ -26,7 +26,7 @@ impl NodeSigner {
         Ok(Self { issuer: Issuer::from_ca_cert_pem(certificate, KeyPair::from_pem(key)?)?, ca: certificate.to_owned() })
     }
 
-    /// The CA's certificate.
+    /// The CA's certificate as PEM.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
         &self.ca

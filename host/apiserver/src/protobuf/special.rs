@@ -1,4 +1,4 @@
-//! Types whose JSON form is not their message.
+//! Types whose JSON form differs from their message.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,8 @@ use super::wire::Reader;
 use super::{ProtobufError, read_message};
 use crate::builtin::{self, Type};
 
-/// Seconds and nanoseconds since 1970, as RFC 3339; null when nothing is set, which is how the zero time travels.
+/// Seconds and nanoseconds since 1970, as RFC 3339; null when neither is set: the zero time is encoded as an empty
+/// message.
 pub(super) fn time(name: &str, bytes: &[u8], micros: bool) -> Result<Value, ProtobufError> {
     if bytes.is_empty() {
         return Ok(Value::Null);
@@ -49,7 +50,6 @@ pub(super) fn int_or_string(name: &str, bytes: &[u8]) -> Result<Value, ProtobufE
     Ok(if is_text { Value::String(text) } else { Value::from(number_value) })
 }
 
-/// JSON text in a message of one field.
 pub(super) fn json(name: &str, bytes: &[u8]) -> Result<Value, ProtobufError> {
     let mut raw: &[u8] = &[];
     let mut reader = Reader::new(bytes);
@@ -75,7 +75,6 @@ pub(super) fn strings(name: &str, bytes: &[u8]) -> Result<Value, ProtobufError> 
     Ok(Value::Array(items))
 }
 
-/// A schema, or the alternative that its place allows.
 pub(super) fn schema_or(name: &str, ty: Type, bytes: &[u8], depth: usize) -> Result<Value, ProtobufError> {
     let schema = |bytes: &[u8]| {
         let mut fields = serde_json::Map::new();

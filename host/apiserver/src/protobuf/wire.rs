@@ -2,12 +2,12 @@
 
 use super::ProtobufError;
 
-/// What stands behind a tag.
+/// The value behind a tag.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Payload<'a> {
     Varint(u64),
     Fixed64([u8; 8]),
-    /// No field of these types uses it; skipped.
+    /// Skipped: no field uses it.
     Fixed32,
     Bytes(&'a [u8]),
 }
@@ -42,7 +42,6 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Reads the fields of one message.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -52,7 +51,6 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// The next field: its number and what it holds.
     pub(super) fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, ProtobufError> {
         if self.rest.is_empty() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Who has a say in what is stored: the hooks of the configuration, and its admitter in place of webhooks.
+//! Admission: the hooks of the configuration, and its admitter in place of webhooks.
 
 use capwasm_object::meta;
 use serde_json::Value;
@@ -8,14 +8,14 @@ use crate::config::{GroupKind, NotAdmitted};
 use crate::schema;
 use crate::status::{ApiError, ApiResult, Cause};
 
-/// When a client may ask again that was refused because nobody could say, in seconds.
+/// `Retry-After` in seconds, when an admitter is unavailable.
 const RETRY_AFTER: u32 = 1;
 /// Warnings of one write, and bytes of each, that reach the client.
 const WARNINGS: usize = 20;
 const WARNING_BYTES: usize = 256;
 
 impl Registry {
-    /// Fills in defaults, and lets hooks and the admitter fill in theirs or refuse.
+    /// Schema defaults, then hooks and the admitter, which may change or refuse the object.
     pub(super) async fn admit(
         &self,
         at: &Locator,
@@ -44,7 +44,7 @@ impl Registry {
         }
     }
 
-    /// What the admitter says to an object that fits the schema; warnings are for the client.
+    /// Validates an object that fits the schema. Returns warnings for the client.
     pub(super) async fn approve(
         &self,
         at: &Locator,
@@ -61,12 +61,12 @@ impl Registry {
     }
 }
 
-/// What is being deleted must be able to go, whatever is wrong with it.
+/// Whether the admitter is asked. Objects that are being deleted must be able to go, whatever is wrong with them.
 fn asked(at: &Locator, object: &Value, options: &WriteOptions) -> bool {
     at.resource.custom() && !options.internal && !meta::is_deleting(object)
 }
 
-/// The admitter's object with everything that is not its business as it was before.
+/// The admitter's object, with everything that it may not change taken from `before`.
 fn accepted(at: &Locator, mut before: Value, mut changed: Value) -> ApiResult<Value> {
     let resource = &at.resource;
     let same = |field: &str| before.get(field) == changed.get(field);
@@ -111,7 +111,7 @@ fn refused(at: &Locator, error: NotAdmitted) -> ApiError {
     error.about(&resource.group, &resource.kind, &at.name)
 }
 
-/// As it fits into a header.
+/// A warning as it fits into a header.
 fn one_line(warning: &str) -> String {
     let line: String = warning.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let end = line.floor_char_boundary(WARNING_BYTES);

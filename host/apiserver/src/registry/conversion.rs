@@ -12,9 +12,9 @@ use crate::schema;
 use crate::status::{ApiError, ApiResult};
 use crate::store::Record;
 
-/// Objects that are converted in one go.
+/// Objects converted in one call.
 const BATCH: usize = 100;
-/// When a client that was refused for want of a converter may ask again, in seconds.
+/// `Retry-After` in seconds, when a converter is unavailable.
 const RETRY_AFTER: u32 = 1;
 
 /// The in-process converter of a server. Kinds whose CRD does not leave conversion to a webhook follow the strategy `None`:
@@ -33,7 +33,6 @@ impl Conversion {
         converted.ok_or_else(|| ApiError::internal("a conversion lost its object"))
     }
 
-    /// Objects of one kind in another version of it, in order.
     fn convert_all(&self, resource: &Resource, mut objects: Vec<Value>, to: &str) -> ApiResult<Vec<Value>> {
         let differs = |object: &Value| object.get("apiVersion").and_then(Value::as_str) != Some(to);
         if !objects.iter().any(differs) {
@@ -72,17 +71,17 @@ impl Conversion {
         Ok(all.into_iter().map(|(_, object)| object).collect())
     }
 
-    /// Stored bytes as JSON in the version of `resource`, with the defaults of today.
+    /// Stored bytes as JSON in the version of `resource`, with present defaults.
     pub fn decode(&self, resource: &Resource, data: &[u8]) -> ApiResult<Value> {
         self.present(resource, parse(data)?)
     }
 
-    /// A stored object in the version of `resource`, with the defaults of today.
+    /// A stored object in the version of `resource`, with present defaults.
     pub fn present(&self, resource: &Resource, object: Value) -> ApiResult<Value> {
         Ok(defaulted(resource, self.convert(resource, object, &resource.api_version())?))
     }
 
-    /// Stored bytes in the version of `resource`; the very same bytes when they are in it already.
+    /// Stored bytes in the version of `resource`; the same bytes when they are in it already.
     pub fn show(&self, resource: &Resource, data: &Bytes, revision: u64) -> ApiResult<Bytes> {
         if resource.serves_verbatim(data, revision) {
             return Ok(data.clone());
@@ -90,7 +89,7 @@ impl Conversion {
         Ok(to_bytes(&self.decode(resource, data)?))
     }
 
-    /// As [`Conversion::show`] for many, converted together.
+    /// As [`Conversion::show`], in batches.
     pub fn show_all(&self, resource: &Resource, records: &[Record]) -> ApiResult<Vec<Bytes>> {
         let mut shown = Vec::with_capacity(records.len());
         for records in records.chunks(BATCH) {
@@ -117,7 +116,7 @@ fn defaulted(resource: &Resource, mut object: Value) -> Value {
     object
 }
 
-/// Identity and ownership are not the converter's: of the metadata it only changes labels and annotations.
+/// Of the metadata a converter may change only labels and annotations.
 pub(super) fn keep_metadata(object: &mut Value, mut metadata: Value) {
     if let Some(kept) = metadata.as_object_mut() {
         for field in ["labels", "annotations"] {

@@ -11,7 +11,7 @@ use crate::catalog::Resource;
 use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::{Change, Encoded, StoreError};
 
-/// Names that are tried for one `generateName`.
+/// Names tried for one `generateName`.
 const TRIES: usize = 8;
 
 impl Registry {
@@ -130,7 +130,7 @@ impl Registry {
         Ok(Written { data: self.show(resource, &data, revision)?, created: true, warnings })
     }
 
-    /// To be called after a write to `resource`.
+    /// Must be called after a write to `resource`.
     pub(super) fn written(&self, resource: &Resource) -> ApiResult<()> {
         if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
             self.reload_catalog()?;
@@ -138,7 +138,7 @@ impl Registry {
         Ok(())
     }
 
-    /// A namespace may have gone between the check and the write; then nobody would ever delete the object.
+    /// Deletes the object again when its namespace went between the check and the write, since nobody else would.
     async fn take_back_if_homeless(&self, at: &Locator) -> ApiResult<()> {
         let namespace = self.locate("", "namespaces", "", &at.namespace)?;
         if self.read(&namespace.key())?.is_some() {
@@ -150,7 +150,7 @@ impl Registry {
         }
     }
 
-    /// The namespace must be there and alive.
+    /// The namespace must exist and not be terminating.
     fn check_namespace(&self, at: &Locator) -> ApiResult<()> {
         let namespace = self.locate("", "namespaces", "", &at.namespace)?;
         let Some(found) = self.find(&namespace)? else { return Err(namespace.not_found()) };

@@ -11,11 +11,10 @@ use crate::status::{ApiError, ApiResult};
 use crate::store::{Change, Encoded, Record, StoreError};
 
 const RETRIES: usize = 16;
-/// Finalizers by which the garbage collector knows what to do with dependents.
+/// Finalizers that tell the garbage collector what to do with dependents.
 pub(crate) const ORPHAN: &str = "orphan";
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// What becomes of the dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Background,
@@ -92,11 +91,10 @@ impl DeleteOptions {
     }
 }
 
-/// How a deletion went.
 pub(crate) enum Deleted {
-    /// The object is gone; its last state.
+    /// Last state of an object that is gone.
     Gone(Bytes),
-    /// It waits for finalizers; its present state.
+    /// Present state of an object that waits for finalizers.
     Pending(Bytes),
 }
 
@@ -150,7 +148,7 @@ impl Registry {
         }
     }
 
-    /// Removes one finalizer as a controller of this server, which deletes the object if it was the last.
+    /// Removes one finalizer; the object is deleted if it was the last.
     pub async fn remove_finalizer(&self, at: &Locator, finalizer: &str) -> ApiResult<Written> {
         let options = super::WriteOptions::internal("garbage-collector");
         let release = |object: &mut Value| {
@@ -161,7 +159,7 @@ impl Registry {
         self.update(at, super::Part::Main, &options, &super::Edit::Own(&release)).await
     }
 
-    /// Deletes every object that matches; what is gone meanwhile does not matter. Returns what was there.
+    /// Deletes every object that matches; one that is gone meanwhile is skipped. Returns what was listed.
     pub async fn delete_collection(
         &self,
         resource: &std::sync::Arc<Resource>,
@@ -180,7 +178,7 @@ impl Registry {
     }
 }
 
-/// The finalizers that a deletion leaves: the explicit policy wins over what the object carries.
+/// The finalizers after a deletion: the explicit policy wins over what the object has.
 fn finalizers(live: &Value, policy: Option<Propagation>) -> Vec<String> {
     let mut kept: Vec<String> = meta::finalizers(live).map(str::to_owned).collect();
     // Asking again while it is pending changes nothing unless the policy is explicit.

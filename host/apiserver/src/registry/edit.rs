@@ -1,4 +1,4 @@
-//! What a request makes of an object: the newest version in, the object to be stored out.
+//! Edits: from the newest version of an object to the one to be stored.
 
 use capwasm_object::{merge_patch, meta};
 use serde_json::{Value, json};
@@ -11,9 +11,9 @@ use crate::strategic;
 /// Most bytes that the `copy` and `move` operations of one JSON patch may take.
 const PATCH_COPIES: usize = 3 << 20;
 
-/// A change of an object. It is decided anew on every version that another write brings meanwhile.
+/// A change of an object, computed again for every version that a concurrent write stores.
 pub(crate) enum Edit<'a> {
-    /// The whole object, as a PUT states it.
+    /// PUT.
     Replace(Value),
     /// RFC 6902.
     Json(json_patch::Patch),
@@ -21,17 +21,17 @@ pub(crate) enum Edit<'a> {
     Merge(Value),
     /// A merge patch that joins lists by the keys of the schema.
     Strategic(Value),
-    /// Server-side apply of `configuration`. The one edit that makes an object where there is none, unless `creation` refuses:
-    /// who may only change what is there must not make anything.
+    /// Server-side apply of `configuration`, the one edit that may create the object; `creation` is an error for a user
+    /// who may only patch.
     Apply { configuration: Value, creation: ApiResult<()> },
-    /// Something that this server does by itself.
+    /// An update by the server itself.
     Own(&'a (dyn Fn(&mut Value) + Send + Sync)),
     /// An edit of the object's `Scale`.
     Scale(&'a Edit<'a>),
 }
 
 impl Edit<'_> {
-    /// Whether it says something of `managedFields`, and is to see them.
+    /// Whether it may change `managedFields` itself.
     pub(super) fn states_owners(&self) -> bool {
         match self {
             Self::Replace(document) | Self::Merge(document) | Self::Strategic(document) => {
@@ -42,7 +42,7 @@ impl Edit<'_> {
         }
     }
 
-    /// The object that the edit makes of one that is in the version of the request. An apply is none of these: see
+    /// The edited object; `object` is in the version of the request. Not for an apply: see
     /// [`Registry::apply_configuration`].
     pub(super) fn of(&self, at: &Locator, mut object: Value) -> ApiResult<Value> {
         match self {
@@ -149,7 +149,7 @@ impl Registry {
     }
 }
 
-/// What a client is told whose apply is refused. As upstream's, a conflict says nothing of the object.
+/// Status of a refused apply. As upstream, a conflict does not name the object.
 fn refused(error: ApplyError) -> ApiError {
     let message = error.to_string();
     let ApplyError::Conflicts(conflicts) = error else { return ApiError::bad_request(message) };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Names in `v1` and in `events.k8s.io/v1`.
+/// Field names in `v1` and in `events.k8s.io/v1`.
 const RENAMED: &[(&str, &str)] = &[
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -13,7 +13,6 @@ const RENAMED: &[(&str, &str)] = &[
     ("count", "deprecatedCount"),
 ];
 
-/// The event in version `to`.
 pub(super) fn convert(mut event: Value, to: &str) -> Value {
     let Some(fields) = event.as_object_mut() else { return event };
     for (core, modern) in RENAMED {

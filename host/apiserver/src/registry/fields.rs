@@ -10,14 +10,12 @@ use crate::request::Query;
 use crate::status::{ApiError, ApiResult};
 use crate::store::Key;
 
-/// What a list or watch selects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     labels: Option<Selector>,
     fields: Option<FieldSelector>,
 }
 
-/// The part of an object that holds its labels.
 #[derive(Deserialize)]
 struct Labelled {
     #[serde(default)]
@@ -30,7 +28,7 @@ struct Labels {
 }
 
 impl Filter {
-    /// Of a request. Custom resources support the fields that their CRD declares, and no other.
+    /// Parses selectors of a request. Custom resources support the fields that their CRD declares, and no other.
     pub fn parse(query: &Query, resource: &Resource) -> ApiResult<Self> {
         let labels = query
             .get("labelSelector")
@@ -51,7 +49,6 @@ impl Filter {
         Ok(Self { labels: labels.filter(|l| !l.is_everything()), fields: fields.filter(|f| !f.is_everything()) })
     }
 
-    /// Objects with exactly this name.
     pub fn named(name: &str) -> ApiResult<Self> {
         let fields =
             FieldSelector::parse(&format!("metadata.name={name}")).map_err(|e| ApiError::bad_request(e.to_string()))?;
@@ -62,7 +59,7 @@ impl Filter {
         self.labels.is_none() && self.fields.is_none()
     }
 
-    /// The only name that can match.
+    /// The only name that can match, if the selector requires one.
     pub fn name(&self) -> Option<&str> {
         self.fields.as_ref()?.exact("metadata.name")
     }

@@ -13,7 +13,7 @@ use crate::request::Query;
 use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::{Key, StoreError};
 
-/// How long a request waits for a revision that is still to come.
+/// How long a request waits for a `resourceVersion` that is not reached yet.
 const FUTURE_WAIT: Duration = Duration::from_secs(3);
 
 /// `resourceVersionMatch`.
@@ -23,7 +23,6 @@ pub(crate) enum Match {
     NotOlderThan,
 }
 
-/// A list as asked for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListRequest {
     pub namespace: Option<String>,
@@ -34,10 +33,10 @@ pub(crate) struct ListRequest {
     pub exact: bool,
 }
 
-/// Where the next page begins; opaque to clients.
+/// Continue token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Token {
-    /// Revision of the list; 0: whatever is newest (after the original one expired).
+    /// Revision of the list; 0: the newest, after the original one expired.
     rv: u64,
     /// Last key of the page before.
     after: String,
@@ -55,10 +54,9 @@ impl Token {
     }
 }
 
-/// One page of a list.
 pub(crate) struct Page {
     pub revision: u64,
-    /// Objects as they go to the client, with their keys.
+    /// Keys, and objects in the version of the request.
     pub items: Vec<(Key, Bytes)>,
     pub next: Option<String>,
     pub remaining: Option<u64>,
@@ -69,7 +67,7 @@ fn invalid(field: &str, reason: &str, message: String) -> ApiError {
     ApiError::invalid("meta.k8s.io", "ListOptions", "", vec![cause])
 }
 
-/// `resourceVersion` as a number; 0 and absence are different things.
+/// `resourceVersion` as a number; 0 and absence differ.
 pub(crate) fn revision(query: &Query) -> ApiResult<Option<u64>> {
     let parse = |text: &str| {
         let message = || format!("Invalid value: \"{text}\": strconv.ParseUint: parsing \"{text}\": invalid syntax");
@@ -78,7 +76,6 @@ pub(crate) fn revision(query: &Query) -> ApiResult<Option<u64>> {
     query.get("resourceVersion").map(parse).transpose()
 }
 
-/// `resourceVersionMatch`, if it is a known one.
 pub(crate) fn version_match(query: &Query) -> ApiResult<Option<Match>> {
     match query.get("resourceVersionMatch") {
         None => Ok(None),
@@ -129,7 +126,7 @@ impl ListRequest {
 }
 
 impl Registry {
-    /// Waits a little until `revision` exists.
+    /// Waits up to [`FUTURE_WAIT`] for `revision`.
     pub async fn wait_for(&self, revision: Option<u64>) -> ApiResult<()> {
         let Some(revision) = revision else { return Ok(()) };
         if tokio::time::timeout(FUTURE_WAIT, self.store.reached(revision)).await.is_ok() {
@@ -203,7 +200,7 @@ impl Registry {
     }
 }
 
-/// The client may go on without consistency, by the token in the error.
+/// 410 with a token by which the client can go on without consistency.
 fn expired_continue(after: Option<String>) -> ApiError {
     let mut error = ApiError::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, \

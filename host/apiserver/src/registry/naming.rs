@@ -1,16 +1,15 @@
-//! Names: what is valid, and what `generateName` yields.
+//! Validation of names, and `generateName`.
 
 use rand::RngExt as _;
 
 use crate::catalog::Resource;
 use crate::status::Cause;
 
-/// Consonants and digits that cannot spell a word.
+/// As upstream: without vowels and look-alikes.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX: usize = 5;
 const LONGEST: usize = 63;
 
-/// A fresh name on this base.
 pub(super) fn generate(base: &str) -> String {
     let mut end = base.len().min(LONGEST - SUFFIX);
     while !base.is_char_boundary(end) {
@@ -21,7 +20,6 @@ pub(super) fn generate(base: &str) -> String {
     base[..end].chars().chain(suffix).collect()
 }
 
-/// A random (version 4) UUID.
 pub(super) fn uid() -> String {
     let mut bytes: [u8; 16] = rand::random();
     bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -30,7 +28,6 @@ pub(super) fn uid() -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// What is wrong with an object's name, if anything.
 pub(super) fn check(resource: &Resource, name: &str) -> Option<Cause> {
     let invalid = |why: &str| {
         let message = format!("Invalid value: \"{name}\": {why}");

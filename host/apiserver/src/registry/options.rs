@@ -1,10 +1,9 @@
-//! How a write is to be done, from its query parameters.
+//! Options of a write, from its query parameters.
 
 use crate::identity::Identity;
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult, Cause};
 
-/// What happens to fields that the schema does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
     Ignore,
@@ -12,14 +11,12 @@ pub(crate) enum FieldValidation {
     Strict,
 }
 
-/// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteOptions {
     pub dry_run: bool,
     pub validation: FieldValidation,
-    /// Field manager; never empty.
+    /// Never empty.
     pub manager: String,
-    /// Whether an apply takes fields from other managers.
     pub force: bool,
     pub user: Identity,
     /// The server's own controllers may write where users may not, such as into a terminating namespace.
@@ -27,7 +24,6 @@ pub(crate) struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// For the server's own writes.
     pub fn internal(manager: &str) -> Self {
         Self {
             dry_run: false,
@@ -39,7 +35,7 @@ impl WriteOptions {
         }
     }
 
-    /// Of a request; the manager defaults to the user agent up to its first slash.
+    /// Parses the options of a request; the manager defaults to the user agent up to its first slash.
     pub fn parse(query: &Query, user_agent: &str, user: &Identity) -> ApiResult<Self> {
         let validation = match query.get("fieldValidation") {
             None | Some("Warn") => FieldValidation::Warn,
@@ -70,7 +66,6 @@ impl WriteOptions {
     }
 }
 
-/// Whether `dryRun` values ask for a dry run.
 pub(crate) fn dry_run<'a>(mut values: impl Iterator<Item = &'a str>) -> ApiResult<bool> {
     values.try_fold(false, |_, value| match value {
         "All" => Ok(true),

@@ -1,4 +1,4 @@
-//! What every write passes through between the client's object and the stored one.
+//! Steps between the client's object and the stored one that all writes share.
 
 use capwasm_object::meta;
 use serde_json::Value;
@@ -9,10 +9,10 @@ use crate::schema::{self, FieldError};
 use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::Encoded;
 
-/// Levels of nesting that an object may have: as many as the JSON reader follows, so that what is stored can be read again.
+/// Deepest nesting of an object: as deep as the JSON parser follows, so that what is stored can be read again.
 pub(crate) const NESTING: usize = 127;
 
-/// Whether arrays and objects nest deeper than `levels`. Looks no deeper itself.
+/// Whether arrays and objects nest deeper than `levels`. Looks no deeper.
 pub(crate) fn nests_beyond(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(items) => levels == 0 || items.iter().any(|item| nests_beyond(item, levels - 1)),
@@ -21,14 +21,13 @@ pub(crate) fn nests_beyond(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// The refusal of what nests too deep.
 pub(crate) fn too_deep() -> ApiError {
     ApiError::bad_request(format!("the object is nested deeper than {NESTING} levels"))
 }
 
 impl Registry {
-    /// Checks shape and version of an incoming object, drops what the schema does not know, and converts it to the storage
-    /// version. Warnings are for the client.
+    /// Checks shape and version of an incoming object, prunes it, and converts it to the storage version. Warnings are
+    /// for the client.
     pub(super) fn incoming(
         &self,
         at: &Locator,
@@ -40,8 +39,8 @@ impl Registry {
         self.to_storage(&at.resource, object)
     }
 
-    /// A client's object in the storage version, without what the schema of that version does not know: a converter may find it in
-    /// an annotation that the client wrote.
+    /// A client's object in the storage version, pruned by the schema of that version: a converter may restore fields
+    /// from an annotation that the client wrote.
     pub(super) fn to_storage(&self, resource: &Resource, object: Value) -> ApiResult<Value> {
         let mut object = self.conversion.convert(resource, object, &resource.storage)?;
         if let Some(schema) = resource.storage_schema.as_ref().filter(|_| resource.foreign()) {
@@ -51,8 +50,8 @@ impl Registry {
         Ok(object)
     }
 
-    /// As [`Registry::incoming`] for a whole object, which is held against the schema of its own version first: a converter
-    /// may rely on it. `old` is the stored one in that version.
+    /// As [`Registry::incoming`] for a whole object, which is validated against the schema of its own version first: a
+    /// converter may rely on it. `old` is the stored one in that version.
     pub(super) fn incoming_whole(
         &self,
         at: &Locator,
@@ -70,22 +69,20 @@ impl Registry {
         self.to_storage(resource, object)
     }
 
-    /// An applied configuration of another served version, as far as it goes, in the storage version.
+    /// A partial applied configuration, converted to the storage version.
     pub(super) fn partial(&self, at: &Locator, object: Value, options: &WriteOptions) -> ApiResult<Value> {
         // What it warns of was warned of when it was decoded, or is found again in the merged object.
         let object = shaped(at, object, options, &mut Vec::new())?;
         self.to_storage(&at.resource, object)
     }
 
-    /// Validates against the schema of the storage version.
     pub(super) fn validate(&self, at: &Locator, object: &Value, old: Option<&Value>) -> ApiResult<()> {
         let Some(schema) = &at.resource.storage_schema else { return Ok(()) };
         refuse_invalid(at, schema::validate(schema, object, old))
     }
 }
 
-/// The object with the shape and in the version that the path asks for, without what the schema of that version does not
-/// know.
+/// The object checked against the path, and pruned by the schema of its version.
 fn shaped(at: &Locator, mut object: Value, options: &WriteOptions, warnings: &mut Vec<String>) -> ApiResult<Value> {
     let resource = &at.resource;
     check_shape(at, &mut object)?;
@@ -112,7 +109,8 @@ fn refuse_invalid(at: &Locator, errors: Vec<FieldError>) -> ApiResult<()> {
     if errors.is_empty() { Ok(()) } else { Err(invalid(at, errors.into_iter().map(cause).collect())) }
 }
 
-/// Largest object that is stored. Requests are limited elsewhere; many small patches could still grow one without end.
+/// Largest object that is stored, in bytes. Requests are limited elsewhere, but many small patches could grow one
+/// without end.
 const OBJECT_LIMIT: usize = 3 << 20;
 
 pub(super) fn check_size(encoded: &Encoded) -> ApiResult<()> {
@@ -126,17 +124,15 @@ fn cause(error: FieldError) -> Cause {
     Cause { reason: error.reason.as_str().to_owned(), message: error.message, field: error.path }
 }
 
-/// An `Invalid` error about the object at `at`.
 pub(super) fn invalid(at: &Locator, causes: Vec<Cause>) -> ApiError {
     ApiError::invalid(&at.resource.group, &at.resource.kind, &at.name, causes)
 }
 
-/// An `Invalid` error about one field.
 pub(crate) fn invalid_field(at: &Locator, reason: &str, field: &str, message: impl Into<String>) -> ApiError {
     invalid(at, vec![Cause { reason: reason.to_owned(), message: message.into(), field: field.to_owned() }])
 }
 
-/// The body must be an object of the kind and namespace that the path names; what it leaves out is filled in.
+/// The body must be of the kind and namespace that the path names; fills in what it leaves out.
 fn check_shape(at: &Locator, object: &mut Value) -> ApiResult<()> {
     let (kind, version) = (at.resource.kind.as_str(), at.resource.api_version());
     let Some(root) = object.as_object_mut() else {

@@ -1,4 +1,4 @@
-//! The scale subresource: a view of two numbers and a selector.
+//! The `scale` subresource.
 
 use capwasm_object::{meta, selector::Selector};
 use serde_json::{Value, json};
@@ -22,7 +22,6 @@ fn set_path(object: &mut Value, path: &str, value: Value) {
     *slot = value;
 }
 
-/// The `Scale` of an object.
 pub(crate) fn view(scale: &Scale, object: &Value) -> Value {
     let number = |path: &str| at_path(object, path).and_then(Value::as_i64).unwrap_or(0);
     let metadata: serde_json::Map<String, Value> = ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"]
@@ -36,7 +35,7 @@ pub(crate) fn view(scale: &Scale, object: &Value) -> Value {
     json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": {"replicas": number(&scale.spec_replicas)}, "status": status})
 }
 
-/// A selector as text, whether it is stored as such (CRDs) or as a `LabelSelector` (built-ins).
+/// A selector as text, whether stored as such (CRDs) or as a `LabelSelector` (built-in kinds).
 fn selector_text(selector: &Value) -> String {
     match selector.as_str() {
         Some(text) => text.to_owned(),
@@ -59,7 +58,7 @@ impl Registry {
     }
 }
 
-/// Gives an object the replicas, and the revision if there is one, that `edit` makes of its `Scale`.
+/// Sets the replicas, and the `resourceVersion` if there is one, that `edit` gives the object's `Scale`.
 pub(super) fn rescale(at: &Locator, object: &mut Value, edit: &Edit<'_>) -> ApiResult<()> {
     let scale = at.resource.scale.as_ref().ok_or_else(ApiError::no_such_path)?;
     let edited = edit.of(at, view(scale, object))?;

@@ -1,4 +1,4 @@
-//! The few rules that belong to one kind alone. Everything else is generic.
+//! Rules of single kinds: Namespace, Secret, ConfigMap, CustomResourceDefinition, CertificateSigningRequest.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,9 @@ use super::{Locator, Registry, WriteOptions, pipeline};
 use crate::crd;
 use crate::status::{ApiError, ApiResult};
 
-/// Finalizer in a namespace's spec, which its controller removes once the namespace is empty.
+/// In a namespace's `spec.finalizers` until the namespace is empty.
 pub(crate) const NAMESPACE_FINALIZER: &str = "kubernetes";
 
-/// Kinds with rules of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Special {
     Namespace,
@@ -34,7 +33,7 @@ fn special(at: &Locator) -> Special {
     }
 }
 
-/// What a new object gets that its creator did not write.
+/// Fields that only creation sets.
 pub(super) fn prepare_create(at: &Locator, object: &mut Value, options: &WriteOptions) {
     match special(at) {
         Special::Namespace => {
@@ -53,7 +52,7 @@ pub(super) fn prepare_create(at: &Locator, object: &mut Value, options: &WriteOp
     }
 }
 
-/// Sets `spec.<field>`. A `spec` that is no object stays as it is: validation comes later and says so.
+/// Sets `spec.<field>`. A `spec` that is no object is left to validation.
 fn set_in_spec(object: &mut Value, field: &str, value: Value) {
     let Some(root) = object.as_object_mut() else { return };
     let spec = root.entry("spec").or_insert(Value::Null);
@@ -65,7 +64,7 @@ fn set_in_spec(object: &mut Value, field: &str, value: Value) {
     }
 }
 
-/// What every version of an object gets.
+/// Fields that every write sets.
 pub(super) fn prepare(registry: &Registry, at: &Locator, object: &mut Value, old: Option<&Value>) {
     match special(at) {
         Special::Namespace => {
@@ -93,7 +92,7 @@ pub(super) fn prepare(registry: &Registry, at: &Locator, object: &mut Value, old
     }
 }
 
-/// `stringData` is write-only: it lands in `data`, base64-encoded.
+/// Moves `stringData`, base64-encoded, into `data`.
 fn prepare_secret(object: &mut Value) {
     let Some(root) = object.as_object_mut() else { return };
     if let Some(Value::Object(plain)) = root.remove("stringData") {
@@ -110,7 +109,6 @@ fn prepare_secret(object: &mut Value) {
     }
 }
 
-/// Rules that no schema expresses.
 pub(super) fn validate(at: &Locator, object: &Value, old: Option<&Value>) -> ApiResult<()> {
     match special(at) {
         Special::Secret | Special::ConfigMap => validate_data(at, object, old),
@@ -155,13 +153,13 @@ fn validate_data(at: &Locator, object: &Value, old: Option<&Value>) -> ApiResult
     Ok(())
 }
 
-/// Whether something other than finalizers keeps a deleted object.
+/// Whether `spec.finalizers` keep a deleted namespace.
 pub(super) fn holds(at: &Locator, object: &Value) -> bool {
     special(at) == Special::Namespace
         && object.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|finalizers| !finalizers.is_empty())
 }
 
-/// Whether the object may be deleted at all.
+/// Refuses deletion of the system namespaces.
 pub(super) fn check_delete(at: &Locator) -> ApiResult<()> {
     if special(at) == Special::Namespace && matches!(at.name.as_str(), "default" | "kube-system" | "kube-public") {
         let message = format!("namespaces \"{}\" is forbidden: this namespace may not be deleted", at.name);
@@ -170,7 +168,6 @@ pub(super) fn check_delete(at: &Locator) -> ApiResult<()> {
     Ok(())
 }
 
-/// What changes in an object when its deletion begins.
 pub(super) fn mark_deleted(at: &Locator, object: &mut Value) {
     if special(at) == Special::Namespace {
         object["status"]["phase"] = json!("Terminating");

@@ -1,4 +1,4 @@
-//! Updates: PUT, every patch and every subresource are one edit of the newest version, retried until it fits.
+//! Updates: PUT, patches and subresources are edits of the newest version, retried on conflicts.
 
 use capwasm_object::meta;
 use serde_json::{Value, json};
@@ -8,13 +8,12 @@ use crate::apply::{self, Owners, Writer};
 use crate::status::{ApiError, ApiResult};
 use crate::store::{Change, Encoded, Record, StoreError};
 
-/// How often an edit is decided anew when others write at the same time.
+/// Attempts when others write at the same time.
 const RETRIES: usize = 16;
 
-/// Which part of the object a request may change.
+/// The part of the object that a request may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Everything but the status.
     Main,
     Status,
     /// `spec.finalizers` of a namespace.
@@ -24,7 +23,6 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Name of the subresource, as field ownership records it.
     pub fn subresource(self) -> Option<&'static str> {
         match self {
             Self::Main => None,
@@ -56,7 +54,7 @@ impl Registry {
         Err(at.modified())
     }
 
-    /// One try to make an object where there is none; `None` when another write came first.
+    /// Creates the object; `None` when another write came first.
     async fn attempt_new(
         &self,
         at: &Locator,
@@ -92,8 +90,8 @@ impl Registry {
         }
     }
 
-    /// What an edit that is no apply makes of a stored object, in the storage version; `live` is the object in that version, and
-    /// `owners` are its `managedFields`.
+    /// The object after an edit that is no apply, in the storage version; `live` is the object in that version without
+    /// `managedFields`, which are `owners`.
     fn edited(
         &self,
         at: &Locator,
@@ -127,7 +125,7 @@ impl Registry {
         }
     }
 
-    /// One try on one version; `None` when another write came first.
+    /// One attempt on one version; `None` when another write came first.
     async fn attempt(
         &self,
         at: &Locator,
@@ -227,15 +225,15 @@ impl Registry {
     }
 }
 
-/// `managedFields` on the way of an edit.
+/// `managedFields` during an edit.
 enum Ownership {
-    /// An apply has settled them itself.
+    /// Settled by an apply.
     Settled(Owners),
     /// As they were; what becomes of them follows from what differs in the end.
     Before(Value),
 }
 
-/// The object must be the one that the path names, and its revision, if it has one, the newest.
+/// The name must match the path; the `resourceVersion`, if set, the stored one.
 fn check_identity(at: &Locator, object: &Value, revision: u64) -> ApiResult<()> {
     let name = meta::name(object);
     if !name.is_empty() && name != at.name {
@@ -255,7 +253,7 @@ fn check_identity(at: &Locator, object: &Value, revision: u64) -> ApiResult<()> 
     }
 }
 
-/// The live object with that part taken from `incoming` which the request may change.
+/// The live object with the changeable part taken from `incoming`.
 fn merge_part(at: &Locator, part: Part, live: &Value, mut incoming: Value) -> Value {
     match part {
         // Most edits are made on a copy that has it.
@@ -296,7 +294,7 @@ fn merge_part(at: &Locator, part: Part, live: &Value, mut incoming: Value) -> Va
     incoming
 }
 
-/// What no client may set.
+/// Restores the fields that only the server sets.
 fn keep_system_fields(new: &mut Value, live: &Value) {
     for field in [
         "name",
@@ -316,7 +314,7 @@ fn keep_system_fields(new: &mut Value, live: &Value) {
     }
 }
 
-/// Whether anything differs that generation counts.
+/// Whether `metadata.generation` has to grow.
 fn spec_differs(with_status: bool, new: &Value, live: &Value) -> bool {
     let counts = |field: &str| field != "metadata" && (with_status || field != "status");
     let (Some(new), Some(live)) = (new.as_object(), live.as_object()) else { return false };
@@ -324,7 +322,7 @@ fn spec_differs(with_status: bool, new: &Value, live: &Value) -> bool {
         || live.keys().any(|field| counts(field) && !new.contains_key(field))
 }
 
-/// Nothing may delay a deletion that was not there to delay it from the start.
+/// No finalizer may be added to an object that is being deleted.
 fn check_finalizers(at: &Locator, new: &Value, live: &Value) -> ApiResult<()> {
     if !meta::is_deleting(live) {
         return Ok(());

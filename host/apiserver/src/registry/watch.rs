@@ -16,20 +16,19 @@ use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::{Event, Key, Store, Subscription};
 
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// Watches without `timeoutSeconds` end after this plus up to as much again, so that they do not all come back at once.
+/// Watches without `timeoutSeconds` end after this plus up to as much again, so that clients do not all return at once.
 const TIMEOUT: Duration = Duration::from_secs(1800);
-/// The longest `timeoutSeconds` that is kept; clients begin anew when a watch ends, so that an earlier end harms none.
+/// The longest `timeoutSeconds` that is honoured; clients start again when a watch ends.
 const LONGEST: Duration = Duration::from_secs(7 * 86_400);
 
-/// A watch as asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchRequest {
     pub namespace: Option<String>,
     pub filter: Filter,
     pub revision: Option<u64>,
-    /// Whether the present state comes first.
+    /// Whether the present state is sent first (`sendInitialEvents`).
     pub initial: bool,
-    /// Whether a bookmark marks the end of the present state.
+    /// Whether a bookmark marks the end of the initial state.
     pub mark_initial: bool,
     pub bookmarks: bool,
     pub timeout: Duration,
@@ -76,7 +75,7 @@ impl WatchRequest {
     }
 }
 
-/// How an event looks to one watcher.
+/// An event as one watcher sees it: an object that leaves the selector is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Added,
@@ -94,7 +93,6 @@ impl Change {
     }
 }
 
-/// What a watcher gets next.
 pub(crate) enum WatchStep {
     /// An object of the initial state: its stored bytes and revision.
     Initial(Bytes, u64),
@@ -103,7 +101,6 @@ pub(crate) enum WatchStep {
     Bookmark(u64, bool),
 }
 
-/// A running watch.
 pub(crate) struct Watching {
     store: Arc<Store>,
     subscription: Subscription,
@@ -117,7 +114,7 @@ pub(crate) struct Watching {
 }
 
 impl Registry {
-    /// Starts a watch. What is too old is an error here, before anything was sent.
+    /// Starts a watch. A revision that is too old is an error here, before anything is sent.
     pub async fn watch(&self, resource: &Resource, request: &WatchRequest) -> ApiResult<Watching> {
         self.wait_for(request.revision).await?;
         let prefix = Key::prefix(&resource.store, request.namespace.as_deref());
@@ -161,7 +158,7 @@ impl Registry {
     }
 }
 
-/// How `event` looks through `filter`; `None` when it does not show.
+/// How `event` appears through `filter`; `None` when it does not.
 fn classify(filter: &Filter, event: &Event) -> Option<Change> {
     if filter.selects_everything() {
         return Some(match (event.deleted, &event.previous) {

@@ -1,4 +1,4 @@
-//! Running CEL rules against an object.
+//! Evaluates CEL rules against an object.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::rule::Rule;
 use super::{Schema, Type, pattern};
 
 thread_local! {
-    /// Functions only; building it costs more than running a rule, and it cannot be shared between threads.
+    /// Functions without variables. Costs more to build than a rule to run, and cannot be shared between threads.
     static FUNCTIONS: Context<'static> = functions();
 }
 
@@ -232,7 +232,7 @@ fn convert_format(schema: &Schema, text: &str) -> Option<Cel> {
     }
 }
 
-/// Go's duration text.
+/// Parses Go's duration format.
 fn duration(text: &str) -> Option<chrono::Duration> {
     if !super::duration_text_is_valid(text) {
         return None;
@@ -254,7 +254,7 @@ fn duration(text: &str) -> Option<chrono::Duration> {
     Some(chrono::Duration::nanoseconds(if negative { -nanos } else { nanos } as i64))
 }
 
-/// A field name as CEL can spell it.
+/// Escapes a field name as `x-kubernetes-validations` does.
 fn escape(name: &str) -> String {
     const RESERVED: &[&str] = &[
         "true",

@@ -11,7 +11,7 @@ use super::error::{FieldError, FieldReason};
 use super::path::Path;
 use super::{Schema, validation};
 
-/// What a node demands of a value beyond its type.
+/// Value validations of a node, beside its type.
 #[derive(Default)]
 pub(crate) struct Checks {
     pub(super) minimum: Option<Bound>,
@@ -32,20 +32,17 @@ pub(crate) struct Checks {
     pub(super) not: Option<Box<Schema>>,
 }
 
-/// A numeric bound.
 pub(crate) struct Bound {
     pub(super) value: Number,
     pub(super) exclusive: bool,
 }
 
-/// A pattern with its program.
 pub(crate) struct Pattern {
     pub(super) text: Box<str>,
     pub(super) regex: Arc<Regex>,
 }
 
 impl Checks {
-    /// Whether nothing is demanded.
     pub(super) fn is_empty(&self) -> bool {
         self.minimum.is_none()
             && self.maximum.is_none()
@@ -65,7 +62,7 @@ impl Checks {
             && self.not.is_none()
     }
 
-    /// Appends what `value` breaks.
+    /// Appends the violations of `value`.
     pub(super) fn run(&self, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
         if let Some(values) = &self.one_of_values
             && !values.iter().any(|allowed| same(allowed, value))

@@ -14,7 +14,7 @@ pub(super) const PER_RULE: f64 = 1e7;
 /// Steps that all rules together may take on one object.
 pub(super) const PER_OBJECT: f64 = 4e7;
 
-/// How large the bound values are.
+/// Measures of the bound values.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Size {
     /// Items of the longest list or map.
@@ -23,7 +23,7 @@ pub(super) struct Size {
     pub(super) longest_text: usize,
 }
 
-/// The bound, in steps.
+/// Upper bound of an evaluation, in steps.
 pub(super) fn bound(expression: &Expression, size: Size) -> f64 {
     match &expression.expr {
         Expr::Comprehension(loops) => {
@@ -69,7 +69,7 @@ fn literal_rounds(expression: &Expression) -> f64 {
     rounds
 }
 
-/// How often a loop body joins values.
+/// Concatenations (`+`) in a loop body.
 fn joins(expression: &Expression) -> usize {
     let mut count = match &expression.expr {
         Expr::Call(call) if call.func_name == "_+_" => 1,

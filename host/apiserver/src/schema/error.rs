@@ -1,4 +1,4 @@
-//! What is wrong with a schema, and what is wrong with an object.
+//! Errors in a schema, and of an object against its schema.
 
 use std::fmt;
 
@@ -22,26 +22,26 @@ impl fmt::Display for FieldError {
 /// The classes of field errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldReason {
-    /// A field is missing.
+    /// A required field is missing.
     Required,
     /// The value breaks a limit, a pattern or a rule.
     Invalid,
     /// The value has the wrong JSON type.
     TypeInvalid,
-    /// The value is not in the enumeration.
+    /// The value is not in `enum`.
     NotSupported,
-    /// The value occurs twice.
+    /// An item of a set, or the key of an item of a map, occurs twice.
     Duplicate,
-    /// The text is too long.
+    /// The text is longer than `maxLength`.
     TooLong,
-    /// There are too many items.
+    /// The list is longer than `maxItems`, or the map than `maxProperties`.
     TooMany,
     /// The field may not be set.
     Forbidden,
 }
 
 impl FieldReason {
-    /// The reason as it stands in a `Status`.
+    /// Reason of the cause in a `Status`, such as `FieldValueRequired`.
     pub fn as_str(self) -> &'static str {
         match self {
             FieldReason::Required => "FieldValueRequired",
@@ -55,7 +55,7 @@ impl FieldReason {
         }
     }
 
-    /// The words with which an error of this class begins.
+    /// Start of the message, such as `Invalid value`.
     pub(super) fn lead(self) -> &'static str {
         match self {
             FieldReason::Required => "Required value",
@@ -69,10 +69,10 @@ impl FieldReason {
     }
 }
 
-/// Why a schema is not accepted; never empty.
+/// Why a schema is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
 pub struct SchemaError {
-    /// Paths are relative to the schema, such as `properties[spec].type`.
+    /// Never empty; paths are relative to the schema, such as `properties[spec].type`.
     pub errors: Vec<FieldError>,
 }

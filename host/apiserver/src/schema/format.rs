@@ -1,4 +1,4 @@
-//! String and number formats that validation knows. Others are accepted unseen, as upstream does.
+//! String and number formats that are validated. Others are accepted, as upstream does.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -6,7 +6,6 @@ use std::str::FromStr;
 use base64::Engine;
 use serde_json::Number;
 
-/// Whether a number fits its format.
 pub(super) fn number_fits(format: &str, number: &Number) -> bool {
     let beyond_signed = number.as_i64().is_none() && number.as_u64().is_some();
     match format {
@@ -54,7 +53,7 @@ fn is_date_time(text: &str) -> bool {
     shape && jiff::Timestamp::from_str(text).is_ok()
 }
 
-/// Go's duration text, such as `1h30m`, `-1.5s`, `0`.
+/// Whether `text` is a duration of Go, such as `1h30m`, `-1.5s`, `0`.
 pub(crate) fn duration_text_is_valid(text: &str) -> bool {
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {

@@ -33,9 +33,9 @@ pub(crate) fn object_meta() -> &'static Schema {
 }
 
 struct Builder {
-    /// By name of the message.
+    /// By message name.
     done: HashMap<&'static str, Arc<Schema>>,
-    /// Messages being built, to notice recursion.
+    /// Messages under construction, to detect recursion.
     open: Vec<&'static str>,
 }
 
@@ -189,7 +189,7 @@ fn formatted(ty: Type, format: &'static str) -> Arc<Schema> {
     Arc::new(schema)
 }
 
-/// Whatever stands there stays; nulls too, since they are data in JSON of unknown shape.
+/// A schema that keeps everything, nulls included, since they are data in JSON of unknown shape.
 fn anything(ty: Type) -> Schema {
     let mut schema = Schema::of(ty);
     schema.preserve = true;

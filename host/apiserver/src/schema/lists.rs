@@ -1,4 +1,4 @@
-//! What tells the items of a list apart: `x-kubernetes-list-type` set and map.
+//! Identity of list items: `x-kubernetes-list-type` set and map.
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,7 +34,7 @@ impl ItemKey {
     }
 }
 
-/// Finds the item of an old list that a new item continues.
+/// Finds the old item with the same key as a new item, for ratcheting and transition rules.
 pub(super) struct Continuation<'a> {
     by_key: HashMap<ItemKey, &'a Value>,
     keys: &'a [Box<str>],

@@ -8,28 +8,26 @@ use std::collections::BTreeMap;
 use kube_cel::cel::common::ast::{EntryExpr, Expr};
 use kube_cel::cel::parser::Expression;
 
-/// The part of a value that must be there when the expression runs.
+/// The part of a value that an expression reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Needs {
-    /// That it exists.
+    /// Its presence only.
     Presence,
-    /// These fields, by their escaped names.
+    /// Fields by their escaped names.
     Fields(BTreeMap<String, Needs>),
-    /// All of it.
     All,
 }
 
 impl Needs {
     pub(super) const NOTHING: Needs = Needs::Fields(BTreeMap::new());
 
-    /// What `expression` needs of the variable called `name`.
+    /// What `expression` reads of the variable `name`.
     pub(super) fn of(expression: &Expression, name: &str) -> Needs {
         let mut needs = Needs::NOTHING;
         visit(expression, name, &mut needs);
         needs
     }
 
-    /// Adds what another expression needs.
     pub(super) fn add(&mut self, other: &Needs) {
         match (&mut *self, other) {
             (Needs::All, _) | (_, Needs::Presence) => {}
@@ -43,7 +41,7 @@ impl Needs {
         }
     }
 
-    /// The needs of the value under an escaped name; `None` when it is not looked at.
+    /// What is read of the field with this escaped name; `None` when nothing is.
     pub(super) fn under(&self, escaped: &str) -> Option<&Needs> {
         match self {
             Needs::All => Some(&Needs::All),
@@ -93,7 +91,6 @@ fn visit(expression: &Expression, name: &str, needs: &mut Needs) {
     }
 }
 
-/// Calls `each` with the direct subexpressions.
 pub(super) fn children<'a>(expression: &'a Expression, each: &mut dyn FnMut(&'a Expression)) {
     match &expression.expr {
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}

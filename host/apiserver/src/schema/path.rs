@@ -1,4 +1,4 @@
-//! The way from the root to a value, kept on the stack and written out only when something is wrong.
+//! Path from the root to a value, kept on the stack and formatted only for errors.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(super) struct Path<'a> {
 enum Segment<'a> {
     Root,
     Field(&'a str),
-    /// Always in brackets.
+    /// Formatted in brackets.
     Key(&'a str),
     Index(usize),
 }

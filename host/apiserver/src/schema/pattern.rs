@@ -12,12 +12,12 @@ use regex::{Regex, RegexBuilder};
 
 /// A compiled program may take this much memory; beyond it the pattern is refused.
 const SIZE_LIMIT: usize = 1 << 20;
-/// Longest pattern that is looked at.
+/// Longest pattern that is compiled, in bytes.
 const LENGTH_LIMIT: usize = 16 << 10;
 
 static COMPILED: LazyLock<Mutex<HashMap<String, Weak<Regex>>>> = LazyLock::new(Mutex::default);
 
-/// Compiles a pattern, or finds it compiled.
+/// Compiles a pattern, or shares a compiled one. Errors say what is wrong with it.
 pub(super) fn compile(pattern: &str) -> Result<Arc<Regex>, String> {
     if let Some(found) = COMPILED.lock().get(pattern).and_then(Weak::upgrade) {
         return Ok(found);
@@ -106,7 +106,7 @@ fn translate(pattern: &str) -> String {
     out
 }
 
-/// Compiles a pattern that came at run time and keeps a few hundred of them.
+/// As [`compile`] for patterns computed by CEL; keeps a few hundred of them.
 pub(super) fn cached(pattern: &str) -> Result<Arc<Regex>, String> {
     static KEPT: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
     if let Some(found) = KEPT.lock().get(pattern) {

@@ -9,16 +9,15 @@ use serde_json::Value;
 use super::error::FieldReason;
 use super::needs::{Needs, children};
 
-/// Longest expression that is compiled.
+/// Longest expression that is compiled, in bytes.
 const LENGTH_LIMIT: usize = 32 << 10;
 /// Deepest expression that is compiled; the evaluator recurses.
 const DEPTH_LIMIT: usize = 40;
 /// Most operators in one expression; each may be one more level of recursion for the parser.
 const OPERATOR_LIMIT: usize = 1000;
-/// What the parser may need for an expression within the limits.
+/// Stack of the parser's thread in bytes: enough for every expression within the limits.
 const PARSER_STACK: usize = 64 << 20;
 
-/// A compiled rule.
 pub(crate) struct Rule {
     pub(super) text: Box<str>,
     pub(super) expression: Expression,
@@ -31,7 +30,7 @@ pub(crate) struct Rule {
     pub(super) message: Option<Box<str>>,
     pub(super) message_expression: Option<(Box<str>, Expression)>,
     pub(super) reason: Option<FieldReason>,
-    /// Such as `.spec.name`, relative to the node.
+    /// `fieldPath`, such as `.spec.name`, relative to the node.
     pub(super) field_path: Option<Box<str>>,
 }
 
@@ -121,12 +120,11 @@ fn guarded(text: &str) -> Result<Expression, String> {
     std::panic::catch_unwind(|| parse(text)).unwrap_or_else(|_| Err(GAVE_UP.to_owned()))
 }
 
-/// What can be said about an expression without parsing it.
+/// Measures of an expression's text, taken without parsing it.
 #[derive(Default)]
 struct Outline {
-    /// Deepest nesting of brackets.
     depth: usize,
-    /// Characters that operators are made of.
+    /// Characters that occur in operators.
     operators: usize,
 }
 

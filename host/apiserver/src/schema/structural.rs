@@ -6,7 +6,6 @@ use super::error::{FieldError, FieldReason};
 use super::path::Path;
 use super::{ListType, Schema, Type, prune, validate};
 
-/// OpenAPI keywords that a CRD may not use.
 const NEVER: &[&str] = &[
     "$ref",
     "$schema",
@@ -38,14 +37,13 @@ const NOT_NESTED: &[&str] = &[
     "x-kubernetes-validations",
 ];
 
-/// Where a node stands.
+/// Position of a node in its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The schema of the object itself.
     Root,
-    /// A field, an item, a map's value.
+    /// A field, an item, or the values of a map.
     Structure,
-    /// A branch of a logical combination.
+    /// A branch of `allOf`, `anyOf`, `oneOf` or `not`.
     Nested,
     /// A branch directly below an int-or-string node, where the two types may be named.
     NestedIntOrString,
@@ -73,7 +71,7 @@ pub(super) fn invalid(path: &Path<'_>, shown: &str, detail: &str) -> FieldError 
     }
 }
 
-/// Checks keywords of one node as it was written.
+/// Checks the keywords of one node.
 pub(super) fn check_keywords(node: &Map<String, Value>, place: Place, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     for key in NEVER {
         if node.get(*key).is_some_and(|value| !value.is_null()) {
@@ -114,7 +112,7 @@ pub(super) fn check_keywords(node: &Map<String, Value>, place: Place, path: &Pat
     }
 }
 
-/// Checks a parsed node against its own parts.
+/// Checks a parsed node.
 pub(super) fn check_node(schema: &Schema, place: Place, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if !place.is_nested() {
         if schema.ty == Type::Any && !(schema.preserve && place != Place::Root) {
@@ -201,7 +199,7 @@ fn check_metadata(schema: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>
     }
 }
 
-/// What a logical branch speaks of must be declared outside it.
+/// A property that a logical branch names must be declared outside of it.
 fn check_complete(schema: &Schema, branch: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     for (name, child) in &branch.properties {
         let path = path.field("properties");

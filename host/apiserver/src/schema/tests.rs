@@ -10,13 +10,12 @@ use serde_json::Value;
 
 use super::{Schema, validate};
 
-/// A root schema whose `spec` is the given node.
 fn with_spec(spec: Value) -> Schema {
     let root = serde_json::json!({"type": "object", "properties": {"spec": spec}});
     Schema::parse(&root).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What is wrong with an object whose `spec` is the given value.
+/// Errors of an object with this `spec`.
 fn errors_of(schema: &Schema, spec: &Value, old: Option<&Value>) -> Vec<String> {
     let object =
         |spec: &Value| serde_json::json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": spec});

@@ -8,11 +8,11 @@ use super::lists::Continuation;
 use super::path::Path;
 use super::{Schema, Type, cel, format, lists, object_meta};
 
-/// After this many errors the rest is not looked for: nobody reads on, and a hostile object gets no long answer.
+/// Errors reported at most, so that a hostile object gets no long answer.
 const MAX_ERRORS: usize = 64;
 
-/// Everything that is wrong with `new`. With `old` (an update) values that did not change are not held against the
-/// writer, and transition rules run. CEL rules run only on an object of the right shape.
+/// All violations by `new`. With `old` (an update) unchanged values are not validated again, and transition rules run.
+/// CEL rules run only on an object of the right shape.
 pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     node(schema, new, old, &Path::ROOT, &mut errors);
@@ -36,7 +36,7 @@ pub fn validate(schema: &Schema, new: &Value, old: Option<&Value>) -> Vec<FieldE
     errors
 }
 
-/// Checks one value and everything below.
+/// Validates one value and everything below.
 pub(super) fn node(schema: &Schema, new: &Value, old: Option<&Value>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     if old == Some(new) || errors.len() >= MAX_ERRORS {
         return;

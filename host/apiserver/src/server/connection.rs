@@ -1,4 +1,4 @@
-//! The way in over TLS.
+//! TLS connections.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,12 +19,12 @@ use super::{Filter, Server, service};
 use crate::handler::{Body, authenticate, document, refuse};
 use crate::identity::Identity;
 
-/// A client that does not finish its handshake in this time is dropped.
+/// Deadline of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// HTTP/1 connections are closed after this long without a request: longer than clients keep them, so that none is closed
-/// while a request is on its way.
+/// HTTP/1 connections are closed after this long without a request: longer than clients keep them, so that none is
+/// closed while a request is on its way.
 const IDLE: Duration = Duration::from_secs(120);
-/// Connections get this long to finish what is in flight at shutdown.
+/// Time for requests in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn serve(
@@ -127,7 +127,7 @@ async fn answer(
     }
 }
 
-/// The identity in a client certificate that the TLS layer has verified: common name and organisations.
+/// Identity in a verified client certificate: common name and organisations.
 fn identity(certificate: &rustls_pki_types::CertificateDer<'_>) -> Option<Identity> {
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
     let subject = parsed.subject();

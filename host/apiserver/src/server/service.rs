@@ -1,4 +1,4 @@
-//! The in-process way in.
+//! The in-process service.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -18,10 +18,10 @@ use crate::identity::Identity;
 use crate::request::Query;
 use crate::status::ApiError;
 
-/// Largest request body, as upstream has it.
+/// Largest request body in bytes, as upstream's.
 const BODY_LIMIT: usize = 3 << 20;
 
-/// See [`Server::service`].
+/// A tower service that answers requests of one identity; see [`Server::service`].
 #[derive(Clone, Debug)]
 pub struct InProcess {
     server: Server,
@@ -54,7 +54,7 @@ where
     }
 }
 
-/// Answers a request of an identified sender; `watches` ends a watch.
+/// Answers a request of an identified sender; `watches` ends its watch.
 pub(super) async fn answer<B>(
     server: &Server,
     identity: Identity,

@@ -4,25 +4,23 @@ use bytes::Bytes;
 
 use super::StoreError;
 
-/// Where a key stands.
+/// Revisions of the creation and of the newest version of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub created: u64,
     pub modified: u64,
 }
 
-/// One version of one key.
 #[derive(Clone, Debug)]
 pub(super) struct Version {
     pub key: Box<str>,
-    /// Revision of the version before; 0 when the key did not exist.
+    /// Revision of the preceding version; 0 when the key did not exist.
     pub previous: u64,
     pub created: u64,
     pub deleted: bool,
     pub data: Bytes,
 }
 
-/// A keyspace as the database knows it.
 #[derive(Clone, Debug)]
 pub(super) struct StoredKeyspace {
     pub name: String,
@@ -31,15 +29,13 @@ pub(super) struct StoredKeyspace {
     pub compacted: u64,
 }
 
-/// What one commit changes.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// Revision of the last write.
     pub revision: u64,
     pub keyspaces: Vec<StoredKeyspace>,
     pub versions: Vec<(u32, u64, Version)>,
     pub purged: Vec<(u32, u64)>,
-    /// Keyspaces whose content goes.
+    /// Keyspaces to be emptied.
     pub removed: Vec<u32>,
 }
 
@@ -52,10 +48,8 @@ impl Batch {
 /// Called for each entry of a scan; `false` ends it.
 pub(super) type Visit<'a, T> = &'a mut dyn FnMut(T) -> Result<bool, StoreError>;
 
-/// As [`Visit`], for live keys.
 pub(super) type VisitHeads<'a> = &'a mut dyn FnMut(&str, Head) -> Result<bool, StoreError>;
 
-/// A frozen state of the database.
 pub(super) trait Snapshot {
     fn revision(&self) -> Result<u64, StoreError>;
     fn keyspaces(&self) -> Result<Vec<StoredKeyspace>, StoreError>;
@@ -63,13 +57,12 @@ pub(super) trait Snapshot {
     fn compacted(&self, keyspace: u32) -> Result<u64, StoreError>;
     fn head(&self, keyspace: u32, key: &str) -> Result<Option<Head>, StoreError>;
     fn version(&self, keyspace: u32, revision: u64) -> Result<Option<Version>, StoreError>;
-    /// Live keys that start with `prefix` and come after `after`, in order.
+    /// Live keys with `prefix` that sort after `after`, in order.
     fn heads(&self, keyspace: u32, prefix: &str, after: Option<&str>, visit: VisitHeads<'_>) -> Result<(), StoreError>;
     /// Versions written after `after`, oldest first.
     fn log(&self, keyspace: u32, after: u64, visit: Visit<'_, (u64, Version)>) -> Result<(), StoreError>;
 }
 
-/// What is done with a snapshot.
 pub(super) type Act<'a> = &'a mut dyn FnMut(&dyn Snapshot) -> Result<(), StoreError>;
 
 /// A database. Only the writer thread calls `commit`.

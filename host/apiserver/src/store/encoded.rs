@@ -42,12 +42,10 @@ impl Encoded {
         Self { bytes, gap }
     }
 
-    /// Length in bytes, without the revision.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The document with its revision.
     pub fn stamp(&self, revision: u64) -> Bytes {
         let digits = revision.to_string();
         let mut stamped = Vec::with_capacity(self.bytes.len() + digits.len());

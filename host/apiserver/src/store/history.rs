@@ -1,21 +1,19 @@
-//! What may be forgotten: superseded versions per keyspace, oldest first.
+//! Superseded versions per keyspace, oldest first.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::Retention;
 
-/// A version that a later one has replaced, or a tombstone.
+/// A version with a successor, or a tombstone.
 struct Superseded {
-    /// The version's own revision.
     revision: u64,
-    /// Revision of the write that replaced it (its own for a tombstone).
+    /// Revision of the successor; its own for a tombstone.
     by: u64,
     at: Instant,
     bytes: usize,
 }
 
-/// The superseded versions of one keyspace.
 #[derive(Default)]
 pub(super) struct History {
     queue: VecDeque<Superseded>,
@@ -32,7 +30,8 @@ impl History {
         self.queue.is_empty()
     }
 
-    /// Takes what is beyond `retention`: the revisions to purge, and the revision up to which history is now incomplete.
+    /// Removes what exceeds `retention`. Returns the revisions to purge, and the revision up to which history is now
+    /// incomplete.
     pub fn expire(&mut self, retention: &Retention, now: Instant) -> Option<(Vec<u64>, u64)> {
         let mut purged = Vec::new();
         let mut compacted = 0;

@@ -1,4 +1,4 @@
-//! One server's share of the store: its keys, and who watches them.
+//! The keys of one server, and their watchers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::backend::StoredKeyspace;
 
-/// Events that a watcher may lag behind before it is cut off; its client resumes from the history.
+/// Events that a watcher may lag behind before its watch is ended; its client resumes from the history.
 const WATCH_BUFFER: usize = 1024;
 
 /// A key: resource, namespace (empty for cluster-scoped objects) and name. Parts are separated by NUL, which sorts before
@@ -63,14 +63,14 @@ impl fmt::Debug for Key {
     }
 }
 
-/// One committed write, shared by all who watch.
+/// One committed write, shared by all watchers.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub revision: u64,
     pub key: Key,
     /// The new state; of a deleted key its last state. Carries this event's revision.
     pub data: Bytes,
-    /// The state before; `None` for a new key.
+    /// The preceding state; `None` for a new key.
     pub previous: Option<Bytes>,
     pub deleted: bool,
     /// The watch frame for clients without selector or transformation, made by the first of them.
@@ -88,14 +88,13 @@ struct Watcher {
     events: mpsc::Sender<Arc<Event>>,
 }
 
-/// Events from the moment of subscription on; ends when the watcher was too slow or the keyspace is gone.
+/// Events since the subscription; ends when the watcher was too slow or the keyspace is removed.
 pub(crate) type Subscription = mpsc::Receiver<Arc<Event>>;
 
-/// See the module.
 pub(crate) struct Keyspace {
     id: u32,
     name: String,
-    /// Whether the database knows the name.
+    /// Whether the keyspace is in the database.
     persisted: AtomicBool,
     watchers: Mutex<Vec<Watcher>>,
 }
@@ -125,21 +124,21 @@ impl Keyspace {
         self.persisted.store(true, Ordering::Release);
     }
 
-    /// Hears of every later write to keys with this prefix.
+    /// Subscribes to later writes to keys with this prefix.
     pub fn subscribe(&self, prefix: &str) -> Subscription {
         let (events, subscription) = mpsc::channel(WATCH_BUFFER);
         self.watchers.lock().push(Watcher { prefix: prefix.into(), events });
         subscription
     }
 
-    /// Tells the watchers; those that are full or gone are cut off.
+    /// Notifies the watchers; those whose buffer is full or closed are removed.
     pub(super) fn publish(&self, event: &Arc<Event>) {
         self.watchers.lock().retain(|watcher| {
             !event.key.as_str().starts_with(&*watcher.prefix) || watcher.events.try_send(Arc::clone(event)).is_ok()
         });
     }
 
-    /// Drops watchers whose receivers are gone.
+    /// Removes watchers whose receivers are closed.
     pub(super) fn sweep(&self) {
         let mut watchers = self.watchers.lock();
         watchers.retain(|watcher| !watcher.events.is_closed());

@@ -1,4 +1,4 @@
-//! The back end without a disk: ordered maps behind one lock.
+//! Back end in memory: ordered maps behind one lock.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -22,7 +22,6 @@ struct State {
     spaces: BTreeMap<u32, Space>,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct MemoryBackend {
     state: RwLock<State>,

@@ -25,10 +25,9 @@ const HEADS: TableDefinition<'_, &[u8], (u64, u64)> = TableDefinition::new("head
 const VERSIONS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("versions");
 const REVISION: &str = "revision";
 
-/// Files up to this size are never compacted.
+/// Smaller files are never compacted.
 const COMPACT_ABOVE: u64 = 64 << 20;
 
-/// See the module.
 pub(super) struct RedbBackend {
     database: Database,
 }

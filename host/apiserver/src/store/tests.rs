@@ -9,7 +9,6 @@ use serde_json::json;
 
 use super::*;
 
-/// Both back ends, with this retention.
 fn stores(retention: Retention) -> Vec<(&'static str, Arc<Store>, Option<tempfile::TempDir>)> {
     let dir = tempfile::tempdir().unwrap();
     let durable = Store::open_with(&dir.path().join("s.redb"), 1 << 20, retention).unwrap();

@@ -1,4 +1,4 @@
-//! Reads: what a keyspace holds now, what it held at an earlier revision, and what happened since.
+//! Reads: the present state of a keyspace, its state at an earlier revision, and the events since.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use super::StoreError;
 use super::backend::{Head, Snapshot};
 use super::keyspace::{Event, Key};
 
-/// One object as stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub key: Key,
@@ -17,7 +16,6 @@ pub(crate) struct Record {
     pub data: Bytes,
 }
 
-/// A consistent view of one keyspace.
 pub(crate) struct View<'a> {
     snapshot: &'a dyn Snapshot,
     keyspace: u32,
@@ -29,12 +27,10 @@ impl<'a> View<'a> {
         Ok(Self { snapshot, keyspace, revision: snapshot.revision()? })
     }
 
-    /// The revision that this view shows.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The newest version of a key.
     pub fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         self.snapshot
             .head(self.keyspace, key.as_str())?
@@ -99,7 +95,7 @@ impl<'a> View<'a> {
         if at < oldest { Err(StoreError::Compacted { asked: at, oldest }) } else { Ok(()) }
     }
 
-    /// What happened to keys with this prefix after revision `after`, oldest first.
+    /// Events of keys with this prefix after revision `after`, oldest first.
     pub fn events(&self, prefix: &str, after: u64) -> Result<Vec<Arc<Event>>, StoreError> {
         self.check_history(after)?;
         let mut events = Vec::new();

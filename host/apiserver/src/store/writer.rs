@@ -1,4 +1,4 @@
-//! The one thread that writes: collects what waits, commits it at once, then tells watchers and writers.
+//! The writer thread: commits all waiting changes in one batch, then notifies watchers and callers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,27 +12,25 @@ use super::history::History;
 use super::keyspace::{Event, Keyspace};
 use super::{Change, Retention, Shared, StoreError};
 
-/// Most changes in one commit.
+/// Changes in one commit at most.
 const BATCH: usize = 1024;
-/// How often superseded history is looked through when nothing is written.
+/// Interval of history expiry when nothing is written.
 const IDLE: Duration = Duration::from_secs(30);
 
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// What callers ask of the writer.
 pub(super) enum Command {
     Write { keyspace: Arc<Keyspace>, change: Change, reply: Reply<Arc<Event>> },
     Remove { keyspace: Arc<Keyspace>, reply: Reply<()> },
 }
 
-/// A change that is in the batch, waiting for the commit.
+/// A change in the batch, before the commit.
 struct Accepted {
     keyspace: Arc<Keyspace>,
     event: Arc<Event>,
     reply: Reply<Arc<Event>>,
 }
 
-/// A version that the batch supersedes.
 struct Old {
     keyspace: Arc<Keyspace>,
     revision: u64,
@@ -72,7 +70,7 @@ impl Writer {
         Ok(Self { shared, revision, retention, histories, expired: now })
     }
 
-    /// Works until every sender is gone.
+    /// Runs until all senders are dropped.
     pub fn run(mut self, inbox: &Receiver<Command>) {
         loop {
             let mut commands = Vec::new();
@@ -140,7 +138,7 @@ impl Writer {
         self.shared.backend.commit(batch).inspect_err(|error| tracing::error!(%error, "a commit failed"))
     }
 
-    /// Puts a change into the batch if its precondition holds there.
+    /// Adds a change to the batch if its precondition holds.
     fn accept(
         &self,
         keyspace: &Arc<Keyspace>,
@@ -187,7 +185,7 @@ impl Writer {
         Ok(Arc::new(Event::new(revision, change.key, data, change.previous, change.delete)))
     }
 
-    /// Adds to the batch what the histories may forget. Cheap when nothing is due: only the fronts are looked at.
+    /// Adds purges of expired history to the batch. Cheap when nothing is due: only the fronts are looked at.
     fn expire(&mut self, batch: &mut Batch) {
         let now = Instant::now();
         if now.saturating_duration_since(self.expired) < Duration::from_secs(1) {

@@ -41,7 +41,7 @@ fn age() -> Column {
     text("Age", cell::age)
 }
 
-/// The columns of a kind; name and age for those without columns of their own.
+/// Name and age for kinds without columns of their own.
 pub(super) fn columns(group: &str, version: &str, kind: &str) -> Vec<Column> {
     let name = name_column();
     match (group, version, kind) {

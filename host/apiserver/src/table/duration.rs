@@ -1,6 +1,6 @@
 //! Durations as kubectl prints ages.
 
-/// The two most telling units of a number of seconds, such as `3d4h`, `95s`, `12m`.
+/// Age as kubectl prints it, such as `3d4h`, `95s`, `12m`; `<invalid>` when negative.
 pub fn human_duration(seconds: i64) -> String {
     if seconds < -1 {
         return "<invalid>".to_owned();

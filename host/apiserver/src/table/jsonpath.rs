@@ -1,8 +1,7 @@
-//! The part of JSONPath that printer columns use: fields, indices, `[*]` and filters that compare.
+//! The part of JSONPath that printer columns use: fields, indices, `[*]` and filters with comparisons.
 
 use serde_json::Value;
 
-/// A parsed path.
 pub(super) struct JsonPath {
     steps: Vec<Step>,
 }
@@ -11,7 +10,7 @@ enum Step {
     Field(String),
     Index(i64),
     All,
-    /// Items whose relative path compares so with the literal; `None` asks for existence.
+    /// Items that have the relative path, or whose value at it compares so with the literal.
     Filter(Vec<Step>, Option<(Comparison, Value)>),
 }
 
@@ -26,7 +25,7 @@ enum Comparison {
 }
 
 impl JsonPath {
-    /// `None` when the text is no path of the supported kind.
+    /// `None` when the text is no supported path.
     pub(super) fn parse(text: &str) -> Option<JsonPath> {
         let text = text.trim();
         let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
@@ -36,7 +35,6 @@ impl JsonPath {
         (parser.rest.is_empty() && !steps.is_empty()).then_some(JsonPath { steps })
     }
 
-    /// Every value that the path leads to.
     pub(super) fn find<'a>(&self, object: &'a Value) -> Vec<&'a Value> {
         follow(&self.steps, object)
     }

@@ -7,7 +7,7 @@ use super::{IncludeObject, columns_for, human_duration, render};
 
 const NOW: &str = "2026-01-10T00:00:00Z";
 
-/// The cells of one object as text, by column name.
+/// Column names with the cells of one object as text.
 fn cells(group: &str, kind: &str, crd_columns: Option<&Value>, object: Value) -> Vec<(String, String)> {
     let columns = columns_for(group, "v1", kind, crd_columns);
     let table = render(&columns, &[object], NOW, true, IncludeObject::None);

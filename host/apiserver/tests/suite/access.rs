@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Way, client_of, fixture, fixture_with, resource, status, until, with_cluster_info};
 
-/// A client with another credential, or none.
 async fn as_user(fixture: &Fixture, user: &Value) -> Client {
     let tls = fixture.tls.as_ref().unwrap();
     let config = json!({

@@ -12,21 +12,18 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// How a test reaches the server.
 #[derive(Clone, Copy, Debug)]
 pub enum Way {
     InProcess,
     Tls,
 }
 
-/// A server over memory with an administrator's client.
 pub struct Fixture {
     pub server: Server,
     pub client: Client,
     pub tls: Option<TlsEnd>,
 }
 
-/// Where a fixture serves TLS.
 pub struct TlsEnd {
     pub url: String,
     pub kubeconfig: String,
@@ -49,7 +46,6 @@ pub async fn fixture_with(way: Way, config: ServerConfig) -> Fixture {
     }
 }
 
-/// Serves TLS on a free port.
 pub async fn serve(server: &Server) -> TlsEnd {
     let dir = tempfile::tempdir().unwrap();
     let pki = pki::ensure(dir.path(), &["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
@@ -68,12 +64,11 @@ pub async fn client_of(kubeconfig: &str) -> Client {
     Client::try_from(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap()).unwrap()
 }
 
-/// As [`Authenticator::with_cluster_info`].
 pub fn with_cluster_info() -> ServerConfig {
     ServerConfig { auth: Authenticator::with_cluster_info(), ..ServerConfig::new("test") }
 }
 
-/// Runs a test both ways.
+/// Runs a test in-process and over TLS.
 pub async fn both<F: Future<Output = ()>>(test: impl Fn(Fixture) -> F) {
     for way in [Way::InProcess, Way::Tls] {
         let fixture = fixture(way).await;
@@ -85,7 +80,7 @@ pub async fn both<F: Future<Output = ()>>(test: impl Fn(Fixture) -> F) {
     }
 }
 
-/// Waits until `check` yields something.
+/// Waits with a deadline until `check` returns `Some`.
 pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, check: impl Fn() -> F) -> T {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     loop {
@@ -146,7 +141,6 @@ pub fn thing(name: &str, spec: Value) -> DynamicObject {
     object(json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name}, "spec": spec}))
 }
 
-/// The `Status` of a failed request.
 pub fn status<T: std::fmt::Debug>(result: Result<T, kube::Error>) -> kube::core::Status {
     match result {
         Err(kube::Error::Api(status)) => *status,

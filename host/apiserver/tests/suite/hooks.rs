@@ -65,7 +65,7 @@ impl Converter for Rename {
     }
 }
 
-/// Thing with `spec.magnitude` in v1beta1, and with a webhook that nobody runs.
+/// Thing with `spec.magnitude` in v1beta1, and with a webhook that does not run.
 fn renamed_crd() -> Value {
     let mut crd = thing_crd();
     let old_spec = &mut crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"];

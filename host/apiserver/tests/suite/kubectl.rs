@@ -11,7 +11,6 @@ use tokio::process::Command;
 
 use crate::fixture::{Way, fixture, thing_crd};
 
-/// kubectl with its own home and kubeconfig.
 struct Kubectl {
     program: PathBuf,
     home: PathBuf,
@@ -38,7 +37,7 @@ impl Kubectl {
             .unwrap()
     }
 
-    /// Standard output of a command that must succeed.
+    /// Standard output; panics when the command fails.
     async fn run(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments).await;
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -46,7 +45,7 @@ impl Kubectl {
         out.into_owned()
     }
 
-    /// Standard error of a command that must fail.
+    /// Standard error; panics when the command succeeds.
     async fn fail(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments).await;
         assert!(!output.status.success(), "kubectl {arguments:?} succeeded");
@@ -65,7 +64,6 @@ fn find() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|dir| dir.join("kubectl")).find(|candidate| candidate.is_file())
 }
 
-/// A kubectl for a fixture; `None`, loudly, when the machine has none.
 fn kubectl(home: &Path, kubeconfig: &str) -> Option<Kubectl> {
     if !skip::kubectl("the API server's tests with the real kubectl") {
         return None;

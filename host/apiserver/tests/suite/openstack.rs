@@ -13,10 +13,9 @@ const GROUP: &str = "infrastructure.cluster.x-k8s.io";
 const ID: &str = "11111111-2222-3333-4444-555555555555";
 const OTHER_ID: &str = "99999999-2222-3333-4444-555555555555";
 
-/// What a change is answered with.
 enum Answer {
     Allowed,
-    /// With these words.
+    /// With this message.
     Refused(&'static str),
 }
 use Answer::{Allowed, Refused};

@@ -12,7 +12,7 @@ use kube::api::{Api, ListParams, ObjectMeta, PostParams, WatchEvent, WatchParams
 
 use crate::fixture::until;
 
-/// Set in the child process: the database to write to.
+/// Environment variable of the child process: the database to write to.
 const CHILD: &str = "CAPWASM_APISERVER_TEST_DATABASE";
 const CACHE: usize = 4 << 20;
 
@@ -29,7 +29,7 @@ async fn open(path: &Path) -> Opened {
     Opened { store, server, api }
 }
 
-/// Lets go of the database, which the client's worker task does a little later than its last handle.
+/// Closes the database, which the client's worker task releases a little later than its last handle.
 async fn close(Opened { mut store, server, api }: Opened) {
     server.shutdown().await;
     drop((server, api));

@@ -87,25 +87,23 @@ pub struct Load {
     output: Output,
 }
 
-/// An artifact that a command has stored.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored {
-    /// What it was asked for as.
+    /// The given reference.
     name: Reference,
-    /// The name that always means it.
+    /// Reference by digest.
     reference: Reference,
     signed: bool,
 }
 
-/// A file with a component in it, and what it says of itself.
+/// Reads and loads a component.
 pub async fn component(file: &Path) -> Result<(Vec<u8>, std::sync::Arc<Provider>)> {
     let bytes = compile::read(file)?;
     let provider = compile::load(file, &bytes, Limits::default()).await?;
     Ok((bytes, provider))
 }
 
-/// `capwasm provider push`.
 pub async fn push(options: Push) -> Result<()> {
     let (bytes, provider) = component(&options.file).await?;
     let descriptor = provider.descriptor();
@@ -126,7 +124,6 @@ pub async fn push(options: Push) -> Result<()> {
     options.output.print(&stored, |stored| format!("{}\n", stored.reference))
 }
 
-/// `capwasm provider pull`.
 pub async fn run_pull(options: Pull) -> Result<()> {
     let reference = &options.reference;
     let verification = registry::verification(&options.key)?;
@@ -152,7 +149,7 @@ pub async fn run_pull(options: Pull) -> Result<()> {
     Ok(())
 }
 
-/// Beside and renamed: a host that watches the folder never sees half a component.
+/// Writes a file beside its place and renames it, so that a host that watches the folder never sees a part of it.
 pub fn write(file: &Path, bytes: &[u8]) -> Result<()> {
     let name = file.file_name().with_context(|| format!("{} is not the name of a file", file.display()))?;
     let part = file.with_file_name(format!(".{}.part", name.to_string_lossy()));
@@ -161,7 +158,6 @@ pub fn write(file: &Path, bytes: &[u8]) -> Result<()> {
         .with_context(|| format!("unable to write {}", file.display()))
 }
 
-/// `capwasm provider save`.
 pub async fn save(options: Save) -> Result<()> {
     let verification = registry::verification(&options.key)?;
     let reachable = options.registry.read()?;
@@ -177,7 +173,6 @@ pub async fn save(options: Save) -> Result<()> {
     options.output.print(&all, |all| people(all))
 }
 
-/// `capwasm provider load`.
 pub async fn load(options: Load) -> Result<()> {
     let verification = registry::verification(&options.key)?;
     let reachable = options.registry.read()?;

@@ -1,4 +1,4 @@
-//! `capwasm provider build`: a Rust project into a component that a host would load.
+//! `capwasm provider build`: builds a Rust project into a component that a host would load.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output as Finished, Stdio};
@@ -28,7 +28,6 @@ pub struct Build {
     output: Output,
 }
 
-/// What was built.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Built {
@@ -64,7 +63,7 @@ pub async fn run(options: Build) -> Result<()> {
     })
 }
 
-/// Builds with cargo, whose messages go to standard error, and returns the one component that came of it.
+/// Runs cargo, whose messages go to standard error, and returns the one component that it built.
 fn cargo(folder: &Path, profile: Option<String>) -> Result<PathBuf> {
     let manifest = folder.join("Cargo.toml");
     if !manifest.is_file() {
@@ -96,7 +95,7 @@ fn run_cargo(folder: &Path, arguments: &[&str]) -> Result<Finished> {
     command.output().context("unable to start cargo: install Rust (rustup.rs)")
 }
 
-/// Profiles stand in the manifest of the workspace, which is the project's own where it is in none.
+/// Profiles are in the manifest of the workspace, or of a project outside of one.
 fn default_profile(folder: &Path) -> Result<&'static str> {
     let output = run_cargo(folder, &["locate-project", "--workspace", "--message-format", "plain"])?;
     let root = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
@@ -112,7 +111,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     path.canonicalize().with_context(|| format!("unable to find {}", path.display()))
 }
 
-/// Components among cargo's messages that belong to the project itself, and not to something that it depends on.
+/// Components of the project itself in cargo's messages, without those of dependencies.
 fn components(messages: &str, manifest: &Path) -> Vec<PathBuf> {
     #[derive(Deserialize)]
     struct Message {

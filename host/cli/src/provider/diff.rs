@@ -46,7 +46,6 @@ pub struct Options {
     output: Output,
 }
 
-/// Runs it.
 pub async fn run(options: Options) -> Result<ExitCode> {
     let bytes = compile::read(&options.file)?;
     let same = match compared(&options, &capwasm_runtime::digest(&bytes)).await? {
@@ -74,11 +73,11 @@ pub async fn run(options: Options) -> Result<ExitCode> {
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
 
-/// What there is to compare with.
+/// Source of the comparison.
 enum Compared {
-    /// Calls, at least one, which this process has the component make.
+    /// At least one recorded call, to be rehearsed here.
     Recordings(Vec<Recording>),
-    /// What a host saw.
+    /// Result of a rehearsal by the host.
     ByHost(Rehearsal),
 }
 
@@ -126,13 +125,13 @@ async fn find(options: &Options) -> Result<Value> {
     Ok(serde_json::to_value(found)?)
 }
 
-/// What the host saw of this very component, if it saw anything.
+/// The host's rehearsal of this component, if there is one.
 fn by_host(provider: &Value, digest: &str) -> Option<Rehearsal> {
     let candidate = History::of(provider).candidate.filter(|candidate| candidate.component.digest == digest)?;
     candidate.rehearsal.filter(|rehearsal| rehearsal.calls > 0)
 }
 
-/// What to do where there is nothing to compare with.
+/// Advice when there is nothing to compare with.
 fn advice(options: &Options, provider: &Value, digest: &str) -> String {
     let (name, file) = (&options.name, options.file.display());
     let text = |pointer: &str| json::text(provider, pointer).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `capwasm provider inspect`: what a component is.
+//! `capwasm provider inspect`: prints properties of a component.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,6 @@ struct Inspected {
     wants: Wants,
 }
 
-/// Prints what it is.
 pub async fn inspect(options: Inspect) -> Result<()> {
     let (_, provider) = component(&options.file).await?;
     let descriptor = provider.descriptor();

@@ -1,4 +1,4 @@
-//! `capwasm provider list`: what runs.
+//! `capwasm provider list`: prints the installed providers.
 
 use anyhow::{Context, Result};
 use capwasm_api::conditions;
@@ -21,7 +21,6 @@ pub struct List {
     output: Output,
 }
 
-/// Lists them.
 pub async fn list(options: List) -> Result<()> {
     let client = options.connection.client().await?;
     let gvk = GroupVersionKind::gvk(wasm_provider::GROUP, "v1alpha1", wasm_provider::KIND);
@@ -65,7 +64,7 @@ fn table(objects: &[Value]) -> String {
     format!("{table}\n")
 }
 
-/// Why it is not ready, or not up to date.
+/// Why it is not ready or not up to date.
 fn reason(provider: &Value) -> String {
     let wrong = |name: &str| conditions::get(provider, name).filter(|condition| condition.status.as_str() != "True");
     match wrong("Ready").or_else(|| wrong("UpToDate")) {
@@ -75,7 +74,7 @@ fn reason(provider: &Value) -> String {
     }
 }
 
-/// What it exports besides its descriptor, templates aside.
+/// Roles of its kinds, except templates.
 fn roles(provider: &Value) -> Vec<String> {
     let kinds = json::items(provider, "/status/kinds");
     let mut roles: Vec<String> = kinds
@@ -95,7 +94,7 @@ fn roles(provider: &Value) -> Vec<String> {
     roles
 }
 
-/// The capabilities that it is granted, by name; named endpoints in full, since each is a door of its own.
+/// Granted capabilities by name; named endpoints one by one.
 fn grants(provider: &Value) -> Vec<String> {
     let Some(granted) = provider.pointer("/spec/grants").and_then(Value::as_object) else { return Vec::new() };
     let mut names = Vec::new();

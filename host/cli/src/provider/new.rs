@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 
-/// Where the SDK is when nobody says, and this binary is in no checkout.
+/// The SDK's repository, unless an option or the checkout of this binary gives another source.
 const REPOSITORY: &str = concat!(env!("CARGO_PKG_REPOSITORY"), ".git");
-/// Longest name: kinds, CRDs and Secrets are named for it.
+/// Longest name of a provider: kinds, CRDs and Secrets contain it.
 const LONGEST_NAME: usize = 30;
 
 /// Options of `capwasm provider new`.
@@ -49,7 +49,7 @@ pub enum Role {
     Controller,
 }
 
-/// Path in the project, and text with holes.
+/// Path in the project, and its template.
 type File = (&'static str, &'static str);
 
 macro_rules! files {
@@ -88,7 +88,7 @@ impl Role {
         }
     }
 
-    /// For the README.
+    /// Section of the README.
     fn about(self) -> &'static str {
         match self {
             Role::Infrastructure => include_str!("new/infrastructure/about.md"),
@@ -99,7 +99,7 @@ impl Role {
     }
 }
 
-/// Writes the project and says how to go on.
+/// Writes the project and prints the next steps.
 pub fn run(options: &Options) -> Result<()> {
     let names = Names::of(&options.name)?;
     let folder = options.directory.clone().unwrap_or_else(|| PathBuf::from(&options.name));
@@ -136,14 +136,14 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(unable)
 }
 
-/// What a project's names are made of.
+/// Forms of the provider's name.
 #[derive(Debug, PartialEq, Eq)]
 struct Names {
-    /// `my-boxes`: the provider, and its package.
+    /// `my-boxes`: provider and package.
     name: String,
-    /// `my_boxes`: the library, and the component's file.
+    /// `my_boxes`: library and file of the component.
     library: String,
-    /// `MyBoxes`: kinds start with it.
+    /// `MyBoxes`: prefix of kinds.
     kind: String,
 }
 
@@ -163,7 +163,7 @@ impl Names {
         Ok(Names { name: name.to_owned(), library: name.replace('-', "_"), kind })
     }
 
-    /// Fills the holes of a text.
+    /// Replaces placeholders.
     fn fill(&self, text: &str) -> String {
         let lower = self.kind.to_lowercase();
         text.replace("{{name}}", &self.name)
@@ -179,7 +179,7 @@ fn capitalized(word: &str) -> String {
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-/// As the SDK makes it of a kind in lower case.
+/// The plural as the SDK forms it, of a lower-case kind.
 fn plural(singular: &str) -> String {
     match singular.strip_suffix('y') {
         Some(stem) => format!("{stem}ies"),
@@ -188,9 +188,9 @@ fn plural(singular: &str) -> String {
     }
 }
 
-/// Where the project gets the SDK from.
+/// Dependency on the SDK.
 struct Sdk {
-    /// The inside of a dependency's braces.
+    /// Content of the dependency's braces in Cargo.toml.
     dependency: String,
     /// Versions that the SDK's checkout was tested with; without them cargo takes the newest.
     lock: Option<PathBuf>,
@@ -222,7 +222,7 @@ fn is_sdk(folder: &Path) -> bool {
     fs::read_to_string(folder.join("Cargo.toml")).is_ok_and(|text| text.contains("name = \"capwasm-sdk\""))
 }
 
-/// The SDK beside the `target` folder that this binary is in.
+/// The SDK in the checkout whose `target` folder has this binary.
 fn checkout() -> Result<Option<PathBuf>> {
     let binary = std::env::current_exe().context("unable to find this binary")?;
     Ok(binary.ancestors().map(|folder| folder.join("sdk/rust")).find(|folder| is_sdk(folder)))

@@ -1,4 +1,4 @@
-//! How the commands reach registries: options, and the credentials that `docker login` left.
+//! Options for registries, and the credentials of `docker login`.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads what the options name, once for all references of a command.
+    /// Reads the named files, once for all references of a command.
     pub fn read(self) -> Result<Reachable> {
         let fixed = match self.username {
             Some(username) => {
@@ -53,7 +53,7 @@ impl Options {
     }
 }
 
-/// What is known about registries.
+/// Credentials and trust for registries.
 pub struct Reachable {
     fixed: Option<Credentials>,
     config: Option<DockerConfig>,
@@ -92,7 +92,7 @@ fn read_text(file: &Path) -> Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("unable to read {}", file.display()))
 }
 
-/// Asks a program that keeps credentials, in the protocol of Docker's credential helpers.
+/// Runs a Docker credential helper.
 fn ask_helper(name: &str, registry: &str) -> Result<Option<Credentials>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
@@ -130,7 +130,7 @@ fn ask_helper(name: &str, registry: &str) -> Result<Option<Credentials>> {
     }))
 }
 
-/// Public keys, one of which has to have signed.
+/// Reads public keys, one of which must have signed.
 pub fn public_keys(files: &[PathBuf]) -> Result<Vec<PublicKey>> {
     let read = |file: &PathBuf| {
         PublicKey::from_pem(&read_text(file)?).with_context(|| format!("unable to use {}", file.display()))
@@ -138,19 +138,19 @@ pub fn public_keys(files: &[PathBuf]) -> Result<Vec<PublicKey>> {
     files.iter().map(read).collect()
 }
 
-/// What the keys demand: nothing where there are none.
+/// Verification by these keys; none without keys.
 pub fn verification(files: &[PathBuf]) -> Result<Verification> {
     public_keys(files).map(Verification::of)
 }
 
-/// A private key, decrypted.
+/// Reads and decrypts a private key.
 pub fn private_key(file: &Path) -> Result<PrivateKey> {
     let text = read_text(file)?;
     let password = password(&format!("Password of {}: ", file.display()))?;
     PrivateKey::from_pem(&text, password.as_bytes()).with_context(|| format!("unable to use {}", file.display()))
 }
 
-/// `COSIGN_PASSWORD`, as cosign has it, or what is typed at the terminal.
+/// `COSIGN_PASSWORD`, as for cosign, or input at the terminal.
 pub fn password(prompt: &str) -> Result<String> {
     match std::env::var("COSIGN_PASSWORD") {
         Ok(password) => Ok(password),

@@ -1,4 +1,4 @@
-//! `capwasm provider keygen | sign | verify`: signatures as cosign makes them with key pairs.
+//! `capwasm provider keygen | sign | verify`: signatures by key pairs, as cosign makes them.
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ pub struct Verify {
     output: Output,
 }
 
-/// What a signature is of.
+/// Signed object.
 enum What {
     Artifact(Reference),
     File(PathBuf),
@@ -56,13 +56,12 @@ enum What {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Signed {
-    /// The name that always means the artifact, or the file.
+    /// Reference by digest, or the file.
     reference: String,
-    /// `sha256:…` of the public key's DER form.
+    /// Digest of the public key's DER form.
     key: String,
 }
 
-/// `capwasm provider keygen`.
 pub fn keygen(options: &Keygen) -> Result<()> {
     let file = |suffix: &str| {
         let mut name = options.output_key_prefix.clone().into_os_string();
@@ -84,7 +83,6 @@ pub fn keygen(options: &Keygen) -> Result<()> {
     Ok(())
 }
 
-/// `capwasm provider sign`.
 pub async fn sign(options: Sign) -> Result<()> {
     let what = what(&options.what)?;
     let key = registry::private_key(&options.key)?;
@@ -106,7 +104,6 @@ pub async fn sign(options: Sign) -> Result<()> {
     print(options.output, reference, &key.public()?)
 }
 
-/// `capwasm provider verify`.
 pub async fn verify(options: Verify) -> Result<()> {
     let what = what(&options.what)?;
     let keys = registry::public_keys(&options.key)?;
@@ -126,7 +123,7 @@ pub async fn verify(options: Verify) -> Result<()> {
     }
 }
 
-/// What a signature of a file is called.
+/// Name of the file with a file's signature.
 fn signature_file(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".sig");

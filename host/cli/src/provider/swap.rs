@@ -1,5 +1,5 @@
-//! `capwasm provider swap | rollback | approve`: which component of a provider serves. Each says so in the WasmProvider, and waits until
-//! the host has done it, or says why not.
+//! `capwasm provider swap | rollback | approve`: change the WasmProvider, and wait until the host has acted on it, or
+//! says why not.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -88,7 +88,7 @@ pub async fn swap(options: Swap) -> Result<()> {
     }
 }
 
-/// Pins a component that served before, or takes the pin away.
+/// Pins an earlier component, or removes the pin.
 pub async fn rollback(options: Rollback) -> Result<()> {
     let provider = Remote::find(&options.common).await?;
     let history = History::of(&provider.object);
@@ -100,7 +100,6 @@ pub async fn rollback(options: Rollback) -> Result<()> {
     }
 }
 
-/// Approves a component.
 pub async fn approve(options: Approve) -> Result<()> {
     let provider = Remote::find(&options.common).await?;
     let waits = || History::of(&provider.object).candidate.map(|candidate| candidate.component.digest);
@@ -112,7 +111,6 @@ pub async fn approve(options: Approve) -> Result<()> {
     }
 }
 
-/// A WasmProvider of a running host.
 struct Remote {
     api: Api<DynamicObject>,
     name: String,
@@ -141,7 +139,7 @@ impl Remote {
         Ok(serde_json::to_value(patched.with_context(|| format!("unable to change WasmProvider {}", self.name))?)?)
     }
 
-    /// The object once the host has dealt with this generation of it; none if nobody wants to wait.
+    /// The object once the host has observed this generation of it; `None` without waiting.
     async fn settled(&self, object: &Value) -> Result<Option<Value>> {
         if self.timeout.is_zero() {
             return Ok(None);
@@ -160,7 +158,7 @@ impl Remote {
         Ok(Some(serde_json::to_value(found)?))
     }
 
-    /// What serves; an error when that is not what was asked for.
+    /// Prints the component that serves; an error if it is another than requested.
     fn tell(&self, object: &Value) -> Result<()> {
         let late = conditions::get(object, "UpToDate");
         match late.filter(|late| late.status.as_str() != "True" && late.reason != "Pinned") {
@@ -180,7 +178,7 @@ fn is_settled(object: &DynamicObject, generation: i64) -> bool {
     seen && conditions::get(&object, "UpToDate").is_some_and(|late| late.reason != "InstallingCRDs")
 }
 
-/// The digest of a component that served before.
+/// Digest of an earlier component.
 fn earlier(history: &History, wanted: Option<&str>) -> Result<String> {
     let matches = |digest: &str| {
         wanted
@@ -199,7 +197,7 @@ fn earlier(history: &History, wanted: Option<&str>) -> Result<String> {
     }
 }
 
-/// The name of the component in the host's provider folder, put there if it is a file elsewhere; none for a registry's.
+/// Name of the component in the host's provider folder, to which a file is copied; `None` for an artifact.
 fn place(options: &Swap, provider: &Value) -> Result<Option<String>> {
     let file = Path::new(&options.component);
     if !file.exists() {

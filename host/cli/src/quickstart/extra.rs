@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::progress::Progress;
 use super::sample;
 
-/// Waits until every object of the sample that is of a provider's kind is what its role promises.
+/// Waits until all sample objects of the providers' kinds are provisioned.
 pub async fn settled(
     client: &kube::Client,
     manifests: &str,
@@ -31,7 +31,7 @@ pub async fn settled(
     Ok(())
 }
 
-/// What is not yet as it should be, and why, for people.
+/// Sample objects that are not provisioned, and why, as text.
 pub async fn unsettled(client: &kube::Client, manifests: &str, providers: &[Descriptor]) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for document in sample::documents(manifests)? {

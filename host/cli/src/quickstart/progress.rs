@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 
-/// What the user sees meanwhile.
+/// Progress output.
 pub struct Progress {
     bars: MultiProgress,
     lines: Mutex<HashMap<String, (ProgressBar, String)>>,
@@ -13,13 +13,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing shown yet.
     pub fn new() -> Self {
         use std::io::IsTerminal;
         Self { bars: MultiProgress::new(), lines: Mutex::default(), terminal: std::io::stderr().is_terminal() }
     }
 
-    /// A line that stays.
+    /// Prints a permanent line.
     pub fn say(&self, text: &str) {
         // Without a terminal indicatif prints nothing at all.
         if !self.terminal || self.bars.println(text).is_err() {
@@ -27,7 +26,7 @@ impl Progress {
         }
     }
 
-    /// What a machine is doing; `done` when it is what it should be.
+    /// Shows the state of a machine; `done` ends its line.
     pub fn machine(&self, name: &str, state: &str, done: bool) {
         let mut lines = self.lines.lock();
         let entry = lines.entry(name.to_owned()).or_insert_with(|| {
@@ -53,7 +52,7 @@ impl Progress {
         }
     }
 
-    /// No further changes.
+    /// Ends all lines.
     pub fn finish(&self) {
         for (bar, _) in self.lines.lock().values() {
             bar.finish();

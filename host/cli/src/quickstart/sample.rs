@@ -7,13 +7,13 @@ use capwasm_object::{json, meta};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use serde_json::Value;
 
-/// How often it is looked whether an object is gone.
+/// Polling interval for deleted objects.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// What kind itself runs after kubeadm: the CNI that the node image ships, with the pod network filled in.
+/// Command after kubeadm, as kind itself runs it: applies the CNI of the node image with the pod network filled in.
 pub const INSTALL_CNI: &str = "sed 's,{{ *\\.PodSubnet *}},192.168.0.0/16,' /kind/manifests/default-cni.yaml | kubectl --kubeconfig /etc/kubernetes/admin.conf apply -f -";
 
-/// YAML documents as objects.
+/// Parses YAML documents.
 pub fn documents(manifests: &str) -> Result<Vec<Value>> {
     serde_saphyr::from_multiple(manifests).context("the manifests are not YAML")
 }
@@ -29,8 +29,8 @@ pub async fn apply(client: &kube::Client, manifests: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the Cluster, which takes everything that it owns along, then whatever of the manifests it never came to own;
-/// returns when nothing is left.
+/// Deletes the Cluster with everything that it owns, then remaining objects of the manifests; returns when nothing is
+/// left.
 pub async fn delete(client: &kube::Client, manifests: &str) -> Result<()> {
     let documents = documents(manifests)?;
     let (clusters, rest): (Vec<&Value>, Vec<&Value>) =
@@ -63,7 +63,7 @@ async fn gone(api: &Api<DynamicObject>, document: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Where objects like this one are.
+/// API for objects like this one.
 pub fn api_of(client: &kube::Client, document: &Value) -> Result<Api<DynamicObject>> {
     let version = json::text(document, "/apiVersion").context("a manifest without apiVersion")?;
     let (group, version) = version.split_once('/').unwrap_or(("", version));

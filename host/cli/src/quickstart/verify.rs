@@ -1,5 +1,5 @@
-//! What exit code 0 promises: the Cluster is Provisioned and Available, every Machine Running, and the workload API lists
-//! that many Ready nodes over TLS.
+//! Conditions of exit code 0: the Cluster is Provisioned and Available, every Machine Running, and the workload API
+//! lists that many Ready nodes over TLS.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use serde_json::Value;
 use super::progress::Progress;
 use crate::kubeconfig;
 
-/// How often it is looked at what the user is shown.
+/// Polling interval of what is shown.
 const GLANCE: Duration = Duration::from_millis(150);
 
-/// Waits until Cluster and Machines are as promised.
+/// Waits until Cluster and Machines meet the conditions.
 pub async fn provisioned(
     client: &kube::Client,
     namespace: &str,
@@ -66,7 +66,7 @@ fn state(machine: &Value, phase: &str) -> String {
     }
 }
 
-/// Lists the nodes with the kubeconfig of the Secret, over TLS, until as many are Ready.
+/// Lists nodes over TLS with the Secret's kubeconfig, until the expected number is Ready.
 pub async fn nodes(text: &str, expected: u32) -> Result<()> {
     let nodes: Api<Node> = Api::all(kubeconfig::client_from_text(text).await?);
     loop {

@@ -12,7 +12,7 @@ use crate::external::External;
 use crate::machine_conditions::{aggregated, remediating};
 use crate::reasons;
 
-/// Sets them all.
+/// Sets all conditions.
 pub(super) fn set(decision: &mut Decision<'_>, course: &Course<()>) {
     let observed = decision.observed;
     let mut found = vec![course.deleting(), initialized_condition(decision)];
@@ -46,7 +46,7 @@ pub(super) fn set(decision: &mut Decision<'_>, course: &Course<()>) {
     decision.draft.condition(&available);
 }
 
-/// Nothing while what was said last should stand.
+/// `RemoteConnectionProbe`; `None` keeps the last one.
 fn connection(observed: &Observed) -> Option<Condition> {
     let down =
         |why: String| Condition::new(condition::REMOTE_CONNECTION_PROBE, false, reason::PROBE_FAILED).message(why);
@@ -88,7 +88,8 @@ fn workers(observed: &Observed) -> Condition {
     aggregate(groups, of)
 }
 
-/// Rolling out and scaling, over the control plane and all groups of workers. Providers and pools need not report them.
+/// `RollingOut` and the scaling conditions, merged from the control plane and all groups of workers. Providers and
+/// pools need not report them.
 fn progress(observed: &Observed, name: &str, reasons: Reasons, with_sets: bool) -> Condition {
     let control_plane = observed.control_plane.as_ref().and_then(External::found).map(|(object, _)| object);
     let reporting = control_plane

@@ -13,7 +13,6 @@ use crate::decision::{self, Course, Found, Needs, Subject, Wait};
 
 pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
-/// What should be, given what was observed.
 pub(super) fn decide(observed: &Observed) -> Plan {
     decision::decide(observed)
 }
@@ -60,7 +59,7 @@ impl Subject for Observed {
         own_conditions::set(decision, &course);
     }
 
-    /// The first status tells its user that somebody looks after the Cluster.
+    /// The first status is written at once, so that its user sees that the Cluster is reconciled.
     fn may_wait(&self, is_informational: bool) -> bool {
         !self.cluster.status.phase.is_empty() && is_informational
     }
@@ -117,7 +116,6 @@ fn adopt(decision: &mut Decision<'_>, key: &str, object: &Value) {
     decision.adopt(key, object, &owners::reference_to(cluster, typed.spec.topology.is_some()), &[]);
 }
 
-/// Copies the endpoint, unless the Cluster has one.
 fn endpoint(decision: &mut Decision<'_>, reported: Option<&Endpoint>) {
     if decision.draft.spec.endpoint().is_none()
         && let Some(endpoint) = reported
@@ -140,7 +138,6 @@ fn phase(decision: &mut Decision<'_>) {
     decision.draft.status.phase = phase.to_owned();
 }
 
-/// `ControlPlaneInitialized` as the draft has it.
 pub(super) fn initialized_condition(decision: &Decision<'_>) -> Condition {
     let draft = &decision.draft;
     if draft.status.initialization.control_plane_initialized == Some(true)

@@ -1,4 +1,4 @@
-//! The order in which a cluster goes: workers, control plane, infrastructure.
+//! Order of a cluster's deletion: workers, control plane, infrastructure.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::observe::Observed;
 use crate::decision::Wait;
 use crate::external::External;
 
-/// What is there decides what is next, so every pass may be the first.
+/// The next step follows from what exists, so every pass may be the first.
 pub(super) fn decide(decision: &mut Decision<'_>) -> Option<Wait> {
     let observed = decision.observed;
     // Machines of a control plane are deleted by its object; without one they are deleted like workers.
@@ -40,7 +40,7 @@ pub(super) fn decide(decision: &mut Decision<'_>) -> Option<Wait> {
     None
 }
 
-/// What is left of the workers, and of control planes that no object takes down.
+/// The remaining workers, and control plane Machines without a control plane object, as text.
 fn workers(observed: &Observed) -> String {
     let names = |what: &str, list: &[Arc<Value>]| {
         (!list.is_empty()).then(|| {

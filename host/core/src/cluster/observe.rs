@@ -1,4 +1,4 @@
-//! What a decision about a Cluster needs.
+//! Input of a decision about a Cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,37 +16,36 @@ use serde_json::Value;
 use crate::external::{self, External};
 use crate::{draft, kinds};
 
-/// How long after a start of the host a cluster may take to be reached again before it is said to be down.
+/// How long after a start of the host the connection to a workload cluster is not yet reported as down.
 const SETTLING: Duration = Duration::from_secs(50);
 
-/// The Cluster and all that is related to it.
+/// The Cluster with related objects.
 #[derive(Clone, Debug)]
 pub(super) struct Observed {
     pub(super) object: Arc<Value>,
     pub(super) cluster: Cluster,
     pub(super) now: Timestamp,
-    /// `None` when the Cluster names none.
+    /// `None` without `spec.infrastructureRef`.
     pub(super) infrastructure: Option<External<InfrastructureCluster>>,
-    /// `None` when the Cluster names none.
+    /// `None` without `spec.controlPlaneRef`.
     pub(super) control_plane: Option<External<ControlPlane>>,
     pub(super) machines: Vec<Arc<Value>>,
     pub(super) sets: Vec<Arc<Value>>,
     pub(super) deployments: Vec<Arc<Value>>,
     pub(super) pools: Vec<Arc<Value>>,
-    /// Whether the workload cluster answers; not asked before the control plane is initialized.
     pub(super) connection: Connection,
 }
 
-/// The connection to the workload cluster.
+/// State of the connection to the workload cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Connection {
-    /// Too early to ask.
+    /// The control plane is not initialized yet.
     NotAsked,
-    /// It answers.
+    /// The workload cluster answers.
     Up,
-    /// The host has just started and not reached it yet: what was said last stands, for this time at the most.
+    /// The host has just started: keep the last condition, for this time at most.
     Unsettled(Duration),
-    /// It does not, for this reason.
+    /// The workload cluster does not answer; the reason.
     Down(&'static str),
 }
 
@@ -103,7 +102,6 @@ pub(super) async fn observe(remote: &Remote, started: Timestamp, pass: &Pass<'_>
     Ok(observed)
 }
 
-/// Whether there is an API server to connect to.
 fn initialized(observed: &Observed) -> bool {
     let reported = observed.control_plane.as_ref().and_then(External::report);
     observed.cluster.status.initialization.control_plane_initialized == Some(true)
@@ -111,7 +109,7 @@ fn initialized(observed: &Observed) -> bool {
         || reported.is_some_and(|report| report.initialized)
 }
 
-/// The objects of a kind that carry the cluster's label.
+/// Objects of a kind with the cluster's label.
 async fn members(view: &View, kind: &Kind, pass: &Pass<'_>) -> Result<Vec<Arc<Value>>, CacheError> {
     let selector = Selector::labels([(labels::CLUSTER_NAME, pass.key.name.as_str())]);
     view.list(kind, Some(&pass.key.namespace), &selector).await

@@ -51,7 +51,7 @@ fn of_machine(machine: &Value) -> ReplicaCounts {
     }
 }
 
-/// Sums; a counter that somebody does not report yet counts nothing.
+/// Adds counters; unreported ones count as 0.
 fn total(all: impl Iterator<Item = ReplicaCounts>) -> ReplicaCounts {
     let (mut sums, mut versions) = ([0_i64; 5], Vec::new());
     for one in all {

@@ -1,4 +1,4 @@
-//! `Available`: ready for long enough.
+//! `Available`: ready for `minReadySeconds`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use capwasm_api::names::{condition, reason};
 
 use super::decide::Decision;
 
-/// From the draft's `Ready`. While it is not ready for long enough, a timer is set: nothing else would bring the next pass.
+/// Follows from the draft's `Ready`. A timer wakes the Machine when it will be available, since nothing changes then.
 pub(super) fn decide(decision: &mut Decision<'_>) -> Condition {
     let name = condition::AVAILABLE;
     let ready = get(&decision.draft.object, condition::READY);

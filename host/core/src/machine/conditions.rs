@@ -12,7 +12,7 @@ use super::{available, node_conditions};
 use crate::decision::Course;
 use crate::{reasons, up_to_date};
 
-/// Sets them all.
+/// Sets all conditions.
 pub(super) fn set(decision: &mut Decision<'_>, course: &Course<()>) {
     let observed = decision.observed;
     let mut found = vec![
@@ -48,7 +48,7 @@ fn infrastructure(decision: &Decision<'_>) -> Condition {
     infrastructure.ready(condition::INFRASTRUCTURE_READY, was_there, |report| report.provisioned)
 }
 
-/// Only for Machines of a MachineDeployment or a MachinePool: control planes say it of their own Machines, and nobody of others.
+/// `UpToDate` of Machines of a MachineDeployment or MachinePool. Control planes set it on their Machines themselves.
 fn up_to_date(observed: &Observed) -> Option<Condition> {
     if observed.machine.metadata.labels.contains_key(labels::CONTROL_PLANE) {
         return None;
@@ -78,7 +78,7 @@ fn up_to_date(observed: &Observed) -> Option<Condition> {
     })
 }
 
-/// A pool's members are replaced by their provider: what can be seen is the version that they run.
+/// Members of a pool are replaced by their provider: only their version can be compared.
 fn up_to_date_with(pool: &Value, observed: &Observed) -> Condition {
     let name = condition::UP_TO_DATE;
     let wanted = json::text(pool, "/spec/template/spec/version");

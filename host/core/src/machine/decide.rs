@@ -16,7 +16,6 @@ use crate::external::External;
 
 pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
-/// What should be, given what was observed.
 pub(super) fn decide(observed: &Observed) -> Plan {
     decision::decide(observed)
 }
@@ -62,8 +61,8 @@ impl Subject for Observed {
     }
 }
 
-/// Whether the Node was only just found and a readiness gate was never reported: whoever reports it sees the Node as well, and
-/// the Machine's first news of the Node tells both. Gates that nobody reports hold it up for as long as a status may wait, once.
+/// Whether the Node was just found and a readiness gate was never reported: its reporter sees the Node as well, and
+/// both are written together. Gates that nobody reports delay the status once, by as long as a status may wait.
 fn gates_are_due(observed: &Observed) -> bool {
     let Observed { object, machine, node, .. } = observed;
     matches!(node, NodeSight::Found(_))
@@ -71,8 +70,8 @@ fn gates_are_due(observed: &Observed) -> bool {
         && machine.spec.readiness_gates.iter().any(|gate| metav1::get(object, &gate.condition_type).is_none())
 }
 
-/// The observed Machine's status, with what its new spec says already: that there are bootstrap data, and infrastructure. The spec
-/// is written at once, and the status that follows from it may wait. `None` when that adds nothing.
+/// The observed status with what the new spec implies: that bootstrap data and infrastructure exist. The spec is
+/// written at once, and the status that follows from it may wait. `None` when nothing is implied.
 fn with_implied(decision: &Decision<'_>) -> Option<Value> {
     let Decision { observed, draft, .. } = decision;
     let (before, after) = (&observed.machine.status, &draft.status.initialization);
@@ -99,7 +98,7 @@ fn with_implied(decision: &Decision<'_>) -> Option<Value> {
     Some(object)
 }
 
-/// A Machine that nothing made belongs to its Cluster.
+/// Makes the Cluster the owner of a stand-alone Machine.
 fn own(decision: &mut Decision<'_>, cluster: &Value) {
     let metadata = &decision.observed.machine.metadata;
     let made = [labels::SET_NAME, labels::POOL_NAME, labels::CONTROL_PLANE_NAME]
@@ -110,7 +109,7 @@ fn own(decision: &mut Decision<'_>, cluster: &Value) {
     }
 }
 
-/// Takes over what provider objects and the Node report.
+/// Copies what provider objects and the Node report.
 fn follow(decision: &mut Decision<'_>) {
     bootstrap(decision);
     infrastructure(decision);
@@ -118,7 +117,7 @@ fn follow(decision: &mut Decision<'_>) {
     certificates(decision);
 }
 
-/// Makes the Machine the controller of what was created for it, in place of the set or control plane that created it.
+/// Makes the Machine the controller of its clone, in place of the set or control plane that created it.
 fn adopt(decision: &mut Decision<'_>, key: &str, object: &Value) {
     if decision.is_deleting() {
         return;
@@ -183,7 +182,7 @@ fn node(decision: &mut Decision<'_>) {
     }
 }
 
-/// Whether a newer revision of the MachineDeployment was seen than that of the Machine's set.
+/// Whether the MachineDeployment has a newer revision than the Machine's set.
 fn is_outdated(observed: &Observed) -> bool {
     let revision = |object: &Option<Arc<Value>>| -> Option<u64> {
         meta::annotation(object.as_deref()?, annotations::REVISION)?.parse().ok()

@@ -1,4 +1,5 @@
-//! The order in which a Machine goes: hooks, drain, volumes, hooks, infrastructure, bootstrap configuration, Node.
+//! Order of a Machine's deletion: pre-drain hooks, drain, volumes, pre-terminate hooks, infrastructure, bootstrap
+//! configuration, Node.
 
 use std::time::Duration;
 
@@ -16,12 +17,12 @@ use super::observe::{Departure, NodeSight, Observed};
 use crate::decision::Wait;
 use crate::external::External;
 
-/// How often Pods are looked at while a Node is drained; they are not watched.
+/// How often Pods are listed during a drain; they are not watched.
 const DRAIN_INTERVAL: Duration = Duration::from_secs(5);
-/// Key of the operation whose result says whether the Node could be deleted.
+/// Key of the operation, to find its result in the next pass.
 const DELETE_NODE: &str = "delete node";
 
-/// Deletes what is due now. What is there decides what is next, so every pass may be the first.
+/// The next step follows from what exists, so every pass may be the first.
 pub(super) fn decide(decision: &mut Decision<'_>) -> Option<Wait> {
     let observed = decision.observed;
     let departure = observed.departure.clone().unwrap_or_default();
@@ -50,7 +51,7 @@ pub(super) fn decide(decision: &mut Decision<'_>) -> Option<Wait> {
     if node_goes { delete_node(decision) } else { None }
 }
 
-/// Whether the Node is drained and deleted. Not when the whole cluster goes anyway, or when there is no API server to ask.
+/// Whether to drain and delete the Node. Not when the whole cluster is deleted, or has no API server.
 fn node_goes(observed: &Observed, departure: &Departure) -> bool {
     let cluster_deleting = observed.cluster.as_deref().is_some_and(meta::is_deleting);
     let has_node = observed.machine.status.node_ref.is_some() || matches!(observed.node, NodeSight::Found(_));
@@ -58,7 +59,7 @@ fn node_goes(observed: &Observed, departure: &Departure) -> bool {
     !cluster_deleting && !departure.control_plane_deleting && has_node && has_api
 }
 
-/// Whether the infrastructure is gone or going. Where that cannot be said, it is not.
+/// Whether the infrastructure is gone or being deleted; no if unknown.
 fn infrastructure_goes(observed: &Observed) -> bool {
     match &observed.infrastructure {
         External::Found { object, .. } => meta::is_deleting(object),
@@ -71,7 +72,7 @@ fn hooks(observed: &Observed, prefix: &str) -> Vec<String> {
     observed.machine.metadata.annotations.keys().filter(|key| key.starts_with(prefix)).cloned().collect()
 }
 
-/// Whether the Node is to be drained, as far as that can be said without looking at its Pods.
+/// Whether to drain the Node, as far as that is known without its Pods.
 pub(super) fn drains(observed: &Observed, departure: &Departure) -> bool {
     let excluded = observed.machine.metadata.annotations.contains_key(annotations::EXCLUDE_NODE_DRAINING);
     let started = observed.machine.status.deletion.node_drain_start_time.as_deref();
@@ -82,7 +83,7 @@ pub(super) fn drains(observed: &Observed, departure: &Departure) -> bool {
         && !expired(started, limit, observed.now)
 }
 
-/// `None` when the Node is drained or need not be.
+/// `None` when the Node is drained, or need not be.
 fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Wait> {
     let observed = decision.observed;
     if !drains(observed, departure) {
@@ -158,7 +159,8 @@ fn drain(decision: &mut Decision<'_>, departure: &Departure) -> Option<Wait> {
     Some(Wait::new(reason::DRAINING_NODE, lines.into_iter().flatten().collect::<Vec<_>>().join("\n")))
 }
 
-/// `None` when no volume is attached or need be waited for. The Node is watched, so only the limit is a timer.
+/// `None` when no volume is attached, or none has to be waited for. The Node is watched, so only the timeout needs a
+/// timer.
 fn volumes(decision: &mut Decision<'_>) -> Option<Wait> {
     let observed = decision.observed;
     let NodeSight::Found(node) = &observed.node else { return None };
@@ -175,8 +177,8 @@ fn volumes(decision: &mut Decision<'_>) -> Option<Wait> {
     Some(Wait::new(reason::WAITING_FOR_VOLUME_DETACH, format!("* Volumes: {}", names.join(", "))))
 }
 
-/// The Node goes with the last write but the finalizer's: when it cannot be deleted, the Machine stays and tries again, until
-/// the limit is passed.
+/// Deletes the Node last, before the finalizer is removed: if that fails, the Machine stays and retries until the
+/// timeout.
 fn delete_node(decision: &mut Decision<'_>) -> Option<Wait> {
     let observed = decision.observed;
     let limit = observed.machine.spec.deletion.node_deletion_timeout_seconds;
@@ -204,7 +206,7 @@ fn delete_node(decision: &mut Decision<'_>) -> Option<Wait> {
     }
 }
 
-/// Whether a limit in seconds is passed; absent and 0 are no limit.
+/// Whether a timeout in seconds has passed; absent and 0 mean none.
 fn expired(since: Option<&str>, limit: Option<i32>, now: Timestamp) -> bool {
     remaining(since, limit, now).is_some_and(|left| left.is_zero())
 }
@@ -223,7 +225,7 @@ fn limit_wakes(decision: &mut Decision<'_>, since: Option<&str>, limit: Option<i
     }
 }
 
-/// Records that a step of the deletion has begun, unless it was recorded before.
+/// Records the start of a step of the deletion, once.
 fn begin(decision: &mut Decision<'_>, step: impl FnOnce(&mut MachineDeletionStatus) -> &mut Option<String>) {
     step(&mut decision.draft.status.deletion).get_or_insert_with(|| metav1::timestamp(decision.observed.now));
 }

@@ -12,14 +12,14 @@ use super::drain_rules::{Behavior, Rules};
 /// Label on Pods: `skip`, or `wait-completed`.
 const DRAIN_LABEL: &str = "cluster.x-k8s.io/drain";
 
-/// What is in the way of a drained Node.
+/// Pods that remain on a Node.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Drain<'a> {
-    /// To be evicted now.
+    /// To evict now.
     pub(super) evict: Vec<&'a Value>,
-    /// Going already, or to be waited for.
+    /// Terminating, or to be waited for.
     pub(super) wait: Vec<&'a Value>,
-    /// Of later rounds.
+    /// To evict in later rounds.
     pub(super) later: Vec<&'a Value>,
 }
 
@@ -29,7 +29,7 @@ impl Drain<'_> {
     }
 }
 
-/// Sorts the Pods of a Node. Of an unreachable Node, Pods that were told to go do not hold the drain: no kubelet would end them.
+/// Sorts the Pods of a Node. On an unreachable Node, terminating Pods are ignored: no kubelet would end them.
 pub(super) fn sort<'a>(pods: impl IntoIterator<Item = &'a Value>, unreachable: bool, rules: &Rules) -> Drain<'a> {
     let in_the_way: Vec<(&Value, Way, i64)> =
         pods.into_iter().filter_map(|pod| way(pod, unreachable, rules).map(|(way, order)| (pod, way, order))).collect();
@@ -45,13 +45,13 @@ pub(super) fn sort<'a>(pods: impl IntoIterator<Item = &'a Value>, unreachable: b
     drain
 }
 
-/// How a Pod is in the way.
+/// What to do about a Pod.
 enum Way {
     Evict,
     Wait,
 }
 
-/// `None` when it is not; otherwise with its round.
+/// What to do about a Pod, and in which round; `None` when it may stay.
 fn way(pod: &Value, unreachable: bool, rules: &Rules) -> Option<(Way, i64)> {
     let completed = matches!(json::text(pod, "/status/phase"), Some("Succeeded" | "Failed"));
     let daemon = json::items(pod, "/metadata/ownerReferences")

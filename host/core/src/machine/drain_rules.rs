@@ -1,4 +1,4 @@
-//! MachineDrainRules: what users want done with Pods when the Node of a Machine is drained.
+//! MachineDrainRules: what happens to Pods when the Node of a Machine is drained.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,28 +6,27 @@ use std::sync::Arc;
 use capwasm_object::{json, meta, selector::Selector};
 use serde_json::Value;
 
-/// What becomes of a Pod.
+/// What happens to a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behavior {
-    /// Evicted in the round of this order; lower ones go first.
+    /// Evict in the round of this order, lower ones first.
     Drain(i64),
-    /// Left alone.
     Skip,
-    /// Waited for until it is completed, in the round of this order.
+    /// Wait for its completion, in the round of this order.
     WaitCompleted(i64),
 }
 
-/// The rules of a Machine's namespace, and what they look at besides.
+/// Rules for a Machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rules {
-    /// Those that are for the Machine, by name.
+    /// Sorted by name.
     rules: Vec<Arc<Value>>,
-    /// Labels of the workload cluster's namespaces, where a rule asks for them.
+    /// Labels of the workload cluster's namespaces, if a rule needs them.
     pub(super) namespaces: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl Rules {
-    /// Of all rules of the namespace, those that are for this Machine of this Cluster.
+    /// The rules of the namespace that match this Machine of this Cluster.
     pub(super) fn of(all: Vec<Arc<Value>>, machine: &Value, cluster: &Value) -> Rules {
         let (machine, cluster) = (labels(machine), labels(cluster));
         let is_for = |rule: &Arc<Value>| {
@@ -40,13 +39,13 @@ impl Rules {
         Rules { rules, namespaces: BTreeMap::new() }
     }
 
-    /// Whether the labels of namespaces have to be known.
+    /// Whether a rule selects by namespace labels.
     pub(super) fn ask_for_namespaces(&self) -> bool {
         let asks = |entry: &Value| entry.get("namespaceSelector").is_some();
         self.rules.iter().any(|rule| json::items(rule, "/spec/pods").iter().any(asks))
     }
 
-    /// What the first rule that fits says; by default Pods are evicted in the first round.
+    /// Behavior by the first matching rule; by default Pods are evicted in the first round.
     pub(super) fn behavior(&self, pod: &Value) -> Behavior {
         let (own, none) = (labels(pod), BTreeMap::new());
         let namespace = self.namespaces.get(meta::namespace(pod)).unwrap_or(&none);
@@ -65,20 +64,19 @@ impl Rules {
     }
 }
 
-/// Whether any entry of a list holds; an empty list leaves nothing out.
+/// Whether any entry of a list matches; an empty list matches everything.
 fn any(rule: &Value, list: &str, holds: impl Fn(&Value) -> bool) -> bool {
     let entries = json::items(rule, list);
     entries.is_empty() || entries.iter().any(holds)
 }
 
-/// A selector that is not there asks for nothing.
+/// Whether a selector matches; an absent one does.
 fn fits(entry: &Value, field: &str, labels: &BTreeMap<String, String>) -> bool {
     entry.get(field).is_none_or(|wanted| {
         Selector::of(wanted).is_ok_and(|wanted| wanted.matches(|key| labels.get(key).map(String::as_str)))
     })
 }
 
-/// Labels of an object.
 pub(super) fn labels(object: &Value) -> BTreeMap<String, String> {
     let found = object.pointer("/metadata/labels").and_then(Value::as_object);
     found.into_iter().flatten().filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()

@@ -1,4 +1,4 @@
-//! What of a Machine goes to its Node, and what of the Node to the Machine.
+//! Synchronises a Machine and its Node.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use capwasm_reconcile::{Action, Target};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// `status.nodeInfo` of the Machine; nothing when the Node says nothing.
+/// `status.nodeInfo` of the Machine; `None` when the Node reports none.
 pub(super) fn info(node: &Value) -> Option<NodeInfo> {
     NodeInfo::deserialize(node.pointer("/status/nodeInfo")?).ok()
 }
 
-/// What the Node should show besides.
+/// Further traits that the Node shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Traits {
-    /// Its infrastructure may be taken away at any time.
+    /// Its infrastructure may disappear at any time, as spot instances do.
     pub(super) interruptible: bool,
-    /// A newer revision of its deployment exists: new Pods had better go elsewhere.
+    /// A newer revision of its deployment exists, so new Pods should prefer other Nodes.
     pub(super) outdated: bool,
 }
 
-/// The patch that gives the Node the Machine's labels and annotations and takes away the taint that held workloads back until
-/// then. `None` when nothing differs. Guarded, because it may write the list of taints.
+/// The patch that gives the Node the Machine's labels and annotations, and removes the uninitialized taint. `None` when
+/// nothing differs. Guarded by resourceVersion, since it may write the list of taints.
 pub(super) fn synchronise(node: &Value, machine: &Machine, traits: Traits) -> Option<Action> {
     let mut wanted = json!({
         "metadata": {
@@ -82,14 +82,14 @@ pub(super) fn synchronise(node: &Value, machine: &Machine, traits: Traits) -> Op
     })
 }
 
-/// Labels in the domains that Kubernetes reserves for what a node may not say about itself.
+/// Whether Cluster API copies a label to Nodes: only those of certain domains.
 fn is_synced_label(key: &str) -> bool {
     key.split_once('/').is_some_and(|(prefix, _)| prefix == "node-role.kubernetes.io")
         || in_domain(key, "node-restriction.kubernetes.io")
         || in_domain(key, "node.cluster.x-k8s.io")
 }
 
-/// Whether a key's prefix is the domain or below it.
+/// Whether a key's prefix is the domain or a subdomain.
 fn in_domain(key: &str, domain: &str) -> bool {
     key.split_once('/').is_some_and(|(prefix, _)| {
         prefix == domain || prefix.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
@@ -111,7 +111,7 @@ fn put(wanted: &mut Value, field: &str, entries: &BTreeMap<&str, &str>) {
     }
 }
 
-/// Takes away what came from the Machine earlier and is no longer there.
+/// Removes what an earlier synchronisation set and the Machine no longer has.
 fn take_back(wanted: &mut Value, field: &str, node: &Value, tracked_by: &str, still: &BTreeMap<&str, &str>) {
     let map = json::map(wanted, &["metadata", field]);
     for key in meta::annotation(node, tracked_by).unwrap_or_default().split(',').filter(|key| !still.contains_key(key))

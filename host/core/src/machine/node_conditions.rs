@@ -10,12 +10,13 @@ use serde_json::Value;
 use super::decide::Decision;
 use super::observe::{NodeSight, Observed};
 
-/// How long a lost connection leaves the conditions as they were: a restart of the API server is no news about its Nodes.
+/// How long a lost connection leaves the conditions as they are: a restart of the API server says nothing about its
+/// Nodes.
 const CONNECTION_GRACE: Duration = Duration::from_secs(300);
-/// Conditions of a Node that say that it is under pressure.
+/// Conditions of a Node that must be False.
 const PRESSURES: [&str; 3] = ["MemoryPressure", "DiskPressure", "PIDPressure"];
 
-/// Both conditions; none when those that are there should stay.
+/// Both conditions; empty keeps the last ones.
 pub(super) fn all(decision: &mut Decision<'_>) -> Vec<Condition> {
     let observed = decision.observed;
     let both = |status: Status, reason: &str, message: String| {
@@ -62,13 +63,13 @@ pub(super) fn all(decision: &mut Decision<'_>) -> Vec<Condition> {
 }
 
 enum Grace {
-    /// What was last seen stands, for this time at the most; without a time, a change of the Cluster will tell.
+    /// Keep the last conditions, for this time at most; without a time, a change of the Cluster wakes the Machine.
     Kept(Option<Duration>),
-    /// Nothing was seen, or too long ago.
+    /// Report unknown.
     Over,
 }
 
-/// The Cluster's probe says since when the connection is down.
+/// Computed from when the Cluster's connection probe failed.
 fn grace(observed: &Observed) -> Grace {
     let seen = get(&observed.object, condition::NODE_HEALTHY)
         .is_some_and(|seen| seen.reason != reason::CONNECTION_DOWN && observed.machine.status.node_ref.is_some());
@@ -88,7 +89,7 @@ fn grace(observed: &Observed) -> Grace {
     }
 }
 
-/// A condition of the Node: status, and its message or reason.
+/// Status of a Node's condition, with its message or reason.
 fn of_node(node: &Value, name: &str) -> Option<(Status, String)> {
     let list = json::items(node, "/status/conditions");
     let found = Condition::from_value(list.iter().find(|entry| json::text(entry, "/type") == Some(name))?)?;

@@ -1,4 +1,4 @@
-//! What a decision about a Machine needs.
+//! Input of a decision about a Machine.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::drain_rules::{self, Rules};
 use crate::external::{self, External};
 use crate::{draft, kinds};
 
-/// The Machine and all that is related to it.
+/// The Machine with related objects.
 #[derive(Clone, Debug)]
 pub(super) struct Observed {
     pub(super) object: Arc<Value>,
@@ -25,51 +25,49 @@ pub(super) struct Observed {
     pub(super) now: Timestamp,
     pub(super) results: Results,
     pub(super) cluster: Option<Arc<Value>>,
-    /// `None` when the user supplies the bootstrap data.
+    /// `None` with bootstrap data of the user's own.
     pub(super) bootstrap: Option<External<BootstrapConfig>>,
     pub(super) infrastructure: External<InfrastructureMachine>,
     pub(super) node: NodeSight,
-    /// The MachineSet that controls it.
+    /// The MachineSet that controls the Machine.
     pub(super) set: Option<Arc<Value>>,
-    /// The MachineDeployment behind the set.
+    /// The MachineDeployment of the set.
     pub(super) deployment: Option<Arc<Value>>,
-    /// The MachinePool that controls it; only the version that it wants wakes.
+    /// The MachinePool that controls the Machine; only its version wakes.
     pub(super) pool: Option<Arc<Value>>,
-    /// Looked at only when the Machine is being deleted.
+    /// `Some` while the Machine is being deleted.
     pub(super) departure: Option<Departure>,
 }
 
-/// What is seen of the Node.
+/// State of the Node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NodeSight {
-    /// The whole cluster goes: its API server may be gone any moment, and nobody needs to know more about the Node.
+    /// The Cluster is being deleted: its API server may stop at any time, and the Node does not matter.
     ClusterGoes,
-    /// The cluster's infrastructure is not there yet.
+    /// The Cluster's infrastructure is not provisioned.
     NoInfrastructure,
-    /// The control plane was never reachable.
+    /// The control plane is not initialized.
     NoControlPlane,
-    /// The workload cluster cannot be reached, for this reason.
+    /// The workload cluster cannot be reached; the reason.
     Disconnected(&'static str),
-    /// The provider has not said who the machine is.
+    /// The Machine has no provider ID.
     Unidentified,
-    /// No Node with this provider id.
+    /// No Node has this provider ID.
     Absent(String),
-    /// The Node.
     Found(Arc<Value>),
 }
 
-/// What a deletion needs to know besides.
+/// Further input of a deletion.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Departure {
-    /// The control plane object is being deleted.
     pub(super) control_plane_deleting: bool,
-    /// The control plane has no Machines by design.
+    /// Whether the control plane has no Machines by design.
     pub(super) externally_managed: bool,
-    /// Control-plane Machines that are not being deleted.
+    /// Number of control plane Machines that are not being deleted.
     pub(super) control_plane_machines: usize,
-    /// Pods on the Node, looked for only when it is to be drained; `None` when they could not be listed.
+    /// Pods on the Node, if it has to be drained; `None` when they could not be listed.
     pub(super) pods: Option<Vec<Arc<Value>>>,
-    /// What users want done with these.
+    /// Drain rules for them.
     pub(super) rules: Rules,
 }
 
@@ -78,12 +76,11 @@ impl Observed {
         self.machine.metadata.is_deleting()
     }
 
-    /// The Machine's Cluster, for operations on its workload cluster.
     pub(super) fn cluster_id(&self) -> ClusterId {
         ClusterId { namespace: self.machine.metadata.namespace.clone(), name: self.machine.spec.cluster_name.clone() }
     }
 
-    /// The machine's identity: as recorded, or as the infrastructure just reported.
+    /// The recorded provider ID, else the one that the infrastructure reports.
     pub(super) fn provider_id(&self) -> Option<&str> {
         let reported = self.infrastructure.report().filter(|report| report.provisioned);
         let reported = reported.and_then(|report| report.provider_id.as_deref());
@@ -119,17 +116,16 @@ pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed
     Ok(observed)
 }
 
-/// What of a Cluster a Machine follows; the rest of its status changes with every Machine.
+/// Fields of a Cluster that wake its Machines; the rest of its status changes with every Machine.
 const OF_CLUSTER: Fields =
     &["/metadata/deletionTimestamp", "/spec/controlPlaneRef", "/spec/paused", "/status/initialization"];
-/// What of a MachineSet its Machines follow.
+/// Fields of a MachineSet that wake its Machines.
 const OF_SET: Fields = &["/metadata/annotations", "/metadata/labels", "/spec/template"];
-/// What of a MachineDeployment its Machines follow.
+/// Fields of a MachineDeployment that wake its Machines.
 const OF_DEPLOYMENT: Fields = &["/metadata/annotations", "/spec/rollout", "/spec/template"];
-/// What of a MachinePool its Machines follow.
+/// Fields of a MachinePool that wake its Machines.
 const OF_POOL: Fields = &["/spec/template/spec/version"];
 
-/// What controls a Machine.
 #[derive(Default)]
 struct Owners {
     set: Option<Arc<Value>>,
@@ -159,7 +155,7 @@ async fn owners(pass: &Pass<'_>, machine: &Machine) -> Result<Owners, CacheError
     Ok(owners)
 }
 
-/// Fills in what is seen of the Node; the connection, when there is one, is handed back.
+/// Observes the Node. Returns the connection to the workload cluster, if there is one.
 async fn see_node(remote: &Remote, pass: &Pass<'_>, observed: &mut Observed) -> Result<Option<Workload>, CacheError> {
     let flag = |name: &str| {
         let cluster = observed.cluster.as_deref();
@@ -200,7 +196,8 @@ async fn see_node(remote: &Remote, pass: &Pass<'_>, observed: &mut Observed) -> 
     Ok(Some(workload))
 }
 
-/// Whether the control plane is initialized; where no object tells, the Node of its first Machine does.
+/// Whether the control plane is initialized, or the Machine is a control plane Machine of a Cluster without control
+/// plane object, whose Node tells.
 fn may_have_node(cluster: Option<&Value>, machine: &Machine) -> bool {
     let Some(cluster) = cluster else { return false };
     let stands_alone = cluster.pointer("/spec/controlPlaneRef").is_none_or(Value::is_null)

@@ -16,7 +16,6 @@ use crate::decision::Course;
 use crate::machine_conditions::{aggregated, remediating};
 use crate::reasons;
 
-/// Sets them all.
 pub(super) fn set(decision: &mut Decision<'_>, course: &Course<()>) {
     let observed = decision.observed;
     let total = |counter: fn(&MachineSetStatus) -> Option<i64>| -> i64 {

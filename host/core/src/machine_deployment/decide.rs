@@ -16,7 +16,6 @@ use crate::machine_conditions::SUMS;
 
 pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
-/// What should be, given what was observed.
 pub(super) fn decide(observed: &Observed) -> Plan {
     decision::decide(observed)
 }
@@ -53,7 +52,7 @@ impl Subject for Observed {
     }
 }
 
-/// Patches a set into what it should be, when it is not.
+/// Patches a set if it differs from `wanted`.
 fn update(decision: &mut Decision<'_>, set: &Set, wanted: &Value) {
     if let Some(merge) = merge_patch::diff(&set.object, wanted) {
         let target = Target::of(&set.object);
@@ -62,7 +61,7 @@ fn update(decision: &mut Decision<'_>, set: &Set, wanted: &Value) {
     }
 }
 
-/// How machines are replaced, resolved for the wanted number.
+/// The rollout strategy with limits resolved against the wanted replicas.
 pub(super) fn strategy(observed: &Observed) -> Strategy {
     let strategy = &observed.deployment.spec.rollout.strategy;
     if strategy.kind.as_deref() == Some("OnDelete") {

@@ -1,4 +1,4 @@
-//! What a decision about a MachineDeployment needs.
+//! Input of a decision about a MachineDeployment.
 
 use std::sync::Arc;
 
@@ -11,21 +11,19 @@ use serde_json::Value;
 
 use crate::{draft, kinds};
 
-/// The MachineDeployment and all that is related to it.
+/// The MachineDeployment with related objects.
 #[derive(Clone, Debug)]
 pub(super) struct Observed {
     pub(super) object: Arc<Value>,
-    /// With defaults.
     pub(super) deployment: MachineDeployment,
     pub(super) now: Timestamp,
     pub(super) cluster: Option<Arc<Value>>,
-    /// The MachineSets that it controls.
+    /// MachineSets that the deployment controls.
     pub(super) sets: Vec<Set>,
-    /// Machines that match its selector.
+    /// Machines that match the selector.
     pub(super) machines: Vec<Arc<Value>>,
 }
 
-/// A MachineSet, untyped and typed.
 #[derive(Clone, Debug)]
 pub(super) struct Set {
     pub(super) object: Arc<Value>,
@@ -37,7 +35,7 @@ impl Observed {
         self.deployment.metadata.is_deleting()
     }
 
-    /// `spec.replicas`, 1 when it is not set.
+    /// `spec.replicas`, by default 1.
     pub(super) fn replicas(&self) -> i64 {
         i64::from(self.deployment.spec.replicas.unwrap_or(1))
     }

@@ -1,10 +1,9 @@
-//! The planner of a roll-out: from the sizes of the MachineSets to their next sizes. Pure arithmetic.
+//! Plans a rollout: from sizes of MachineSets to their next sizes. Pure arithmetic.
 
 use serde_json::Value;
 
 use crate::int_or_percent::resolve;
 
-/// A MachineSet's size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
     /// `spec.replicas`.
@@ -16,27 +15,28 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// What it may still have, or will have.
+    /// Machines that exist or will.
     fn most(&self) -> i64 {
         self.wanted.max(self.actual)
     }
 }
 
-/// How machines are replaced.
+/// Rollout strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
-    /// By the planner, within these limits.
+    /// Replaces Machines within these limits.
     RollingUpdate {
-        /// Machines above the wanted number.
+        /// Machines above the wanted number at most.
         surge: i64,
-        /// Machines below the wanted number.
+        /// Machines below the wanted number at most.
         unavailable: i64,
     },
-    /// When a user deletes an old one.
+    /// Replaces Machines that a user deletes.
     OnDelete,
 }
 
-/// Resolves numbers and percentages: surge is rounded up, unavailability down. Both 0 would never end, so one may then be missing.
+/// Resolves integers and percentages: surge is rounded up, unavailability down. If both are 0, which would never end,
+/// one Machine may be unavailable.
 pub(super) fn rolling_update(max_surge: Option<&Value>, max_unavailable: Option<&Value>, replicas: i64) -> Strategy {
     let surge = max_surge.map_or(1, |value| resolve(value, replicas, true));
     let mut unavailable = max_unavailable.map_or(0, |value| resolve(value, replicas, false)).min(replicas);
@@ -46,7 +46,7 @@ pub(super) fn rolling_update(max_surge: Option<&Value>, max_unavailable: Option<
     Strategy::RollingUpdate { surge, unavailable }
 }
 
-/// The next size of the new set and of the old ones (in their order: oldest first).
+/// The next sizes of the new set and of the old ones, oldest first.
 pub(super) fn next(replicas: i64, strategy: Strategy, new: &Size, old: &[Size]) -> (i64, Vec<i64>) {
     match strategy {
         Strategy::OnDelete => on_delete(replicas, old),
@@ -57,7 +57,7 @@ pub(super) fn next(replicas: i64, strategy: Strategy, new: &Size, old: &[Size]) 
     }
 }
 
-/// The new set grows into the room that wanted number and surge leave; it also follows a smaller wanted number.
+/// Size of the new set within the wanted number plus surge; also shrinks it to a smaller wanted number.
 fn grow(replicas: i64, surge: i64, new: &Size, old: &[Size]) -> i64 {
     if new.wanted >= replicas {
         return replicas;
@@ -66,7 +66,7 @@ fn grow(replicas: i64, surge: i64, new: &Size, old: &[Size]) -> i64 {
     new.wanted + (replicas + surge - total).clamp(0, replicas - new.wanted)
 }
 
-/// Old sets give up what is not available first, then as much as the least availability allows.
+/// Sizes of the old sets: unavailable Machines are removed first, then as many as the least availability allows.
 fn shrink(replicas: i64, unavailable: i64, grown: i64, new: &Size, old: &[Size]) -> Vec<i64> {
     let mut next: Vec<i64> = old.iter().map(|set| set.wanted).collect();
     let least = replicas - unavailable;
@@ -90,7 +90,7 @@ fn shrink(replicas: i64, unavailable: i64, grown: i64, new: &Size, old: &[Size])
     next
 }
 
-/// Old sets never grow again; what users delete from them, or a smaller number takes, is what the new one has room for.
+/// Old sets never grow; the new one gets the rest of the wanted number.
 fn on_delete(replicas: i64, old: &[Size]) -> (i64, Vec<i64>) {
     let mut next: Vec<i64> = old.iter().map(|set| set.wanted.min(set.actual)).collect();
     let mut too_many = next.iter().sum::<i64>() - replicas;

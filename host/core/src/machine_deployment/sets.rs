@@ -1,4 +1,4 @@
-//! The MachineSets of a deployment: which one is the new one, and what it should be.
+//! MachineSets of a MachineDeployment: which one is the new one, and its content.
 
 use capwasm_api::kinds::MachineDeployment;
 use capwasm_api::names::{CORE_API_VERSION, annotations, child_name, label_value, labels, suffix};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::observe::{Observed, Set};
 use crate::up_to_date;
 
-/// Annotations of a deployment that say nothing about its sets.
+/// Annotations of a deployment that sets do not get.
 const NOT_COPIED: [&str; 7] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "cluster.x-k8s.io/conversion-data",
@@ -19,10 +19,11 @@ const NOT_COPIED: [&str; 7] = [
     annotations::PAUSED,
     capwasm_api::conversion::OLD_DATA_ANNOTATION,
 ];
-/// Fields of the machine template's spec that sets take over without a roll-out.
+/// Fields of the machine template's spec that sets take over without a rollout.
 const IN_PLACE: [&str; 4] = ["minReadySeconds", "readinessGates", "deletion", "taints"];
 
-/// The set whose machines are what the deployment wants, and the others, oldest first. Of several, the one with most replicas.
+/// The set with the deployment's template, and the others, oldest first. Of several new sets, the one with most
+/// replicas.
 pub(super) fn split(observed: &Observed) -> (Option<&Set>, Vec<&Set>) {
     let wanted = &observed.deployment.spec.template.spec;
     let fits = |set: &&Set| {
@@ -44,7 +45,7 @@ pub(super) fn split(observed: &Observed) -> (Option<&Set>, Vec<&Set>) {
     (new, old)
 }
 
-/// Once `rollout.after` is past, only sets that were created since then will do.
+/// Whether the set satisfies `rollout.after`: once that is past, only sets created since then do.
 fn is_recent(deployment: &MachineDeployment, set: &Set, now: Timestamp) -> bool {
     let time = |text: &Option<String>| text.as_deref().and_then(|text| text.parse::<Timestamp>().ok());
     match (
@@ -56,19 +57,19 @@ fn is_recent(deployment: &MachineDeployment, set: &Set, now: Timestamp) -> bool 
     }
 }
 
-/// A set's revision; 0 when it has none.
+/// Revision of a set; 0 without one.
 pub(super) fn revision(set: &Set) -> u64 {
     set.typed.metadata.annotations.get(annotations::REVISION).and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// The highest revision that was ever seen: recorded on the deployment, so that no name is given out twice.
+/// The highest revision ever used: recorded on the deployment, so that no name is used twice.
 pub(super) fn highest_revision(observed: &Observed) -> u64 {
     let recorded =
         meta::annotation(&observed.object, annotations::REVISION).and_then(|text| text.parse().ok()).unwrap_or(0);
     observed.sets.iter().map(revision).fold(recorded, u64::max)
 }
 
-/// A new set for the template as it is.
+/// A MachineSet for the present template.
 pub(super) fn create(
     desired: &Value,
     deployment: &MachineDeployment,
@@ -102,7 +103,7 @@ pub(super) fn create(
     set
 }
 
-/// Brings what needs no roll-out in line with the deployment.
+/// Copies what needs no rollout from the deployment.
 pub(super) fn follow(set: &mut Value, desired: &Value, deployment: &MachineDeployment) {
     let hash = meta::label(set, labels::TEMPLATE_HASH).unwrap_or_default().to_owned();
     let map = |pointer: &str| desired.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default();
@@ -130,7 +131,7 @@ pub(super) fn follow(set: &mut Value, desired: &Value, deployment: &MachineDeplo
     }
 }
 
-/// Sets the size, and for whom it was.
+/// Sets replicas, and the annotations for the wanted and the largest number.
 pub(super) fn scale(set: &mut Value, deployment: &MachineDeployment, replicas: i64, surge: i64) {
     let wanted = i64::from(deployment.spec.replicas.unwrap_or(1));
     json::set(set, &["spec", "replicas"], replicas);
@@ -138,7 +139,7 @@ pub(super) fn scale(set: &mut Value, deployment: &MachineDeployment, replicas: i
     json::set(set, &["metadata", "annotations", annotations::MAX_REPLICAS], (wanted + surge).to_string());
 }
 
-/// What tells one template from another, as text.
+/// The fields that make a rollout necessary, as text.
 fn template_text(desired: &Value) -> String {
     let mut spec = desired.pointer("/spec/template/spec").cloned().unwrap_or_default();
     for field in IN_PLACE {

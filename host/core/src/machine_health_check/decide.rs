@@ -15,12 +15,11 @@ use super::remediation::{self, Then};
 use crate::decision::{self, Course, Found, Needs, Subject, Wait};
 use crate::int_or_percent;
 
-/// Times in conditions are in whole seconds.
+/// Times in conditions have whole seconds.
 const GRAIN: Duration = Duration::from_secs(1);
 
 pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
-/// What should be, given what was observed.
 pub(super) fn decide(observed: &Observed) -> Plan {
     decision::decide(observed)
 }
@@ -47,12 +46,12 @@ impl Subject for Observed {
         check(decision, cluster);
     }
 
-    /// Nothing is left of it: what it said of Machines stays.
+    /// Conditions that it set on Machines stay.
     fn delete(_: &mut Decision<'_>) -> Option<Wait> {
         None
     }
 
-    /// All that it reports follows from what it does.
+    /// Its status is set in [`Subject::keep`].
     fn report(_: &mut Decision<'_>, _: Course<()>) {}
 }
 
@@ -81,7 +80,7 @@ fn check(decision: &mut Decision<'_>, cluster: &Value) {
     }
 }
 
-/// Counters, and whether anything may be done.
+/// Sets the counters. Returns whether remediation is allowed.
 fn count(decision: &mut Decision<'_>, health: &[(&Value, Health)]) -> bool {
     let observed = decision.observed;
     let expected = i64::try_from(health.len()).unwrap_or(i64::MAX);
@@ -110,7 +109,7 @@ fn count(decision: &mut Decision<'_>, health: &[(&Value, Health)]) -> bool {
     false
 }
 
-/// Between how many unhealthy Machines something is done, and what it means to be outside.
+/// Range of unhealthy Machines in which remediation is allowed, and the message outside of it.
 struct Limits {
     least: i64,
     most: i64,

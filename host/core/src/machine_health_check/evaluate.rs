@@ -1,4 +1,4 @@
-//! Whether one Machine is healthy.
+//! Evaluates the health of a Machine.
 
 use std::time::Duration;
 
@@ -11,20 +11,18 @@ use serde_json::Value;
 
 use super::observe::{NodeSight, Target};
 
-/// The health of a Machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Health {
-    /// It has a Node, and nothing is wrong or about to be.
+    /// It has a Node without problems.
     Healthy,
-    /// It is not looked at yet, or there is nothing to look at.
+    /// Not checked yet, or nothing to check.
     Unsaid,
-    /// It will be unhealthy after this time, unless something changes.
+    /// Unhealthy after this time, unless something changes.
     Doubtful(Duration),
-    /// It is unhealthy: a reason of `HealthCheckSucceeded`, and its message.
+    /// Unhealthy; reason and message of `HealthCheckSucceeded`.
     Unhealthy(&'static str, String),
 }
 
-/// Evaluates one Machine.
 pub(super) fn evaluate(target: &Target, checks: &HealthChecks, cluster: &Value, now: Timestamp) -> Health {
     let machine = &*target.machine;
     if meta::annotation(machine, annotations::REMEDIATE_MACHINE).is_some() {
@@ -58,7 +56,7 @@ pub(super) fn evaluate(target: &Target, checks: &HealthChecks, cluster: &Value, 
     found.verdict(matches!(target.node, NodeSight::Found(_)))
 }
 
-/// What was found, of the Machine first: the first reason counts.
+/// Problems, those of the Machine first: the first one is reported.
 #[derive(Default)]
 struct Findings {
     bad: Vec<(&'static str, String)>,
@@ -70,7 +68,7 @@ impl Findings {
         self.bad.push((reason, message));
     }
 
-    /// Something that is wrong since `since` and may be for `limit`.
+    /// A problem since `since`, tolerated for `limit`.
     fn lasting(
         &mut self,
         since: Timestamp,
@@ -104,7 +102,7 @@ impl Findings {
         });
     }
 
-    /// The Node must come in time, counted from when everything that it waits for was there.
+    /// Startup timeout of the Node, from when everything that it needs existed.
     fn startup(&mut self, machine: &Value, cluster: &Value, limit: i64, now: Timestamp) {
         if limit == 0 || json::text(machine, "/status/nodeRef/name").is_some() {
             return;

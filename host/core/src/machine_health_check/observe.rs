@@ -1,4 +1,4 @@
-//! What a decision about a MachineHealthCheck needs.
+//! Input of a decision about a MachineHealthCheck.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,47 +15,46 @@ use serde_json::Value;
 
 use crate::{draft, kinds};
 
-/// The MachineHealthCheck and all that is related to it.
+/// The MachineHealthCheck with related objects.
 #[derive(Clone, Debug)]
 pub(super) struct Observed {
     pub(super) object: Arc<Value>,
-    /// With defaults.
     pub(super) check: MachineHealthCheck,
     pub(super) now: Timestamp,
     pub(super) results: Results,
     pub(super) cluster: Option<Arc<Value>>,
-    /// Its Machines, but those that are not to be looked at; in the order of their names.
+    /// Selected Machines except skipped ones, sorted by name.
     pub(super) targets: Vec<Target>,
-    /// Why the Nodes cannot be looked at just now.
+    /// Why the Nodes cannot be read.
     pub(super) unreachable: Option<&'static str>,
-    /// `None` when the owners remediate.
+    /// `None` when owners remediate.
     pub(super) external: Option<External>,
 }
 
-/// A Machine, and what is seen of its Node.
+/// A Machine with its Node.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) machine: Arc<Value>,
     pub(super) node: NodeSight,
 }
 
-/// What is seen of a Node.
+/// State of a Node.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum NodeSight {
-    /// The Machine never had one.
+    /// The Machine never had a Node.
     None,
-    /// The one that it had is not there.
+    /// The Node of this name is gone.
     Gone(String),
-    /// The Node; only its conditions wake.
+    /// Only changes of its conditions wake.
     Found(Arc<Value>),
 }
 
-/// Remediation by somebody outside.
+/// External remediation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct External {
-    /// The template, unless it is not there.
+    /// `None` when it does not exist.
     pub(super) template: Option<Arc<Value>>,
-    /// What was made from it, by the name of the Machine.
+    /// Remediation requests by the name of their Machine.
     pub(super) requests: BTreeMap<String, Arc<Value>>,
 }
 
@@ -97,12 +96,12 @@ pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed
     Ok(observed)
 }
 
-/// Users keep Machines from being looked at.
+/// Whether annotations exclude a Machine.
 fn is_left_alone(machine: &Value) -> bool {
     [annotations::PAUSED, annotations::SKIP_REMEDIATION].iter().any(|key| meta::annotation(machine, key).is_some())
 }
 
-/// The connection; before there is a control plane there need not be any.
+/// `None` also before there is a control plane.
 async fn connect(remote: &Remote, pass: &Pass<'_>, observed: &mut Observed) -> Option<Workload> {
     let cluster = observed.cluster.as_deref()?;
     if !conditions::is_true(cluster, condition::CONTROL_PLANE_INITIALIZED) || meta::is_deleting(cluster) {

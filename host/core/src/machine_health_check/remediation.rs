@@ -1,4 +1,4 @@
-//! What is written to Machines, and what is made for somebody outside.
+//! Writes health to Machines, and creates external remediation requests.
 
 use capwasm_api::conditions::{self, Condition, Status};
 use capwasm_api::names::{annotations, condition, labels, reason};
@@ -7,20 +7,21 @@ use capwasm_reconcile::{Action, Target};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// What happens to the other conditions of a Machine when its health is written.
+/// What happens to `OwnerRemediated` and `ExternallyRemediated` when the health of a Machine is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     /// Nothing.
     Leave,
-    /// Its owner is asked to replace it, unless that goes on already.
+    /// Ask the owner to remediate, unless it is asked already.
     AskOwner,
-    /// Somebody outside acts, or cannot, for this reason.
+    /// External remediation, with reason and message.
     Outside(&'static str, String),
-    /// It is healthy: nobody needs to act any more.
+    /// Healthy: withdraw the request.
     Withdraw,
 }
 
-/// The one patch of a Machine's status; `None` when it says all that already. Guarded, as it writes a list.
+/// The patch of a Machine's conditions; `None` when nothing differs. Guarded by resourceVersion, since it writes a
+/// list.
 pub(super) fn patch(machine: &Value, health: &Condition, then: &Then, now: Timestamp) -> Option<Action> {
     let mut wanted = machine.clone();
     conditions::set(&mut wanted, health, now);
@@ -57,7 +58,8 @@ pub(super) fn patch(machine: &Value, health: &Condition, then: &Then, now: Times
     })
 }
 
-/// What is made from the template for a Machine: of its name, so that there is one; `None` when it is no template.
+/// A request from the template, with the Machine's name, so that there is one at most; `None` when the object is no
+/// template.
 pub(super) fn request(template: &Value, machine: &Value, cluster: &str) -> Option<Value> {
     let kind = meta::kind(template).strip_suffix("Template")?;
     let map = |pointer: &str| template.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default();

@@ -10,7 +10,6 @@ use crate::decision::Course;
 use crate::machine_conditions::{aggregated, remediating};
 use crate::reasons;
 
-/// Sets them all.
 pub(super) fn set(decision: &mut Decision<'_>, course: &Course<()>) {
     let observed = decision.observed;
     let (spec, status) = (&decision.draft.spec, &decision.draft.status);
@@ -42,7 +41,6 @@ pub(super) fn set(decision: &mut Decision<'_>, course: &Course<()>) {
     }
 }
 
-/// Whether the draft's infrastructure is there.
 fn is_provisioned(decision: &Decision<'_>) -> bool {
     decision.draft.status.initialization.infrastructure_provisioned == Some(true)
 }
@@ -63,7 +61,7 @@ fn infrastructure(decision: &Decision<'_>) -> Condition {
     infrastructure.ready(condition::INFRASTRUCTURE_READY, was_there, |_| is_provisioned(decision))
 }
 
-/// `goal` is there when the pool is on its way to it.
+/// A scaling condition; `goal` is set while the pool scales in this direction.
 fn scaling(name: &'static str, goal: Option<i64>, current: i64) -> Condition {
     let up = name == condition::SCALING_UP;
     match goal {

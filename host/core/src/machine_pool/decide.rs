@@ -17,7 +17,6 @@ use crate::machine_conditions::SUMS;
 
 pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
-/// What should be, given what was observed.
 pub(super) fn decide(observed: &Observed) -> Plan {
     decision::decide(observed)
 }
@@ -56,12 +55,12 @@ impl Subject for Observed {
     }
 }
 
-/// Makes the pool the controller of what it refers to.
+/// Makes the pool the controller of an object that it refers to.
 fn adopt(decision: &mut Decision<'_>, key: &str, object: &Value) {
     decision.adopt(key, object, &owners::reference_to(&decision.observed.object, true), &[]);
 }
 
-/// Unlike a Machine's, a pool's data may be made anew under another name: later members need a token that is valid then.
+/// Unlike a Machine's, the data of a pool may be replaced under another name: later members need a valid token.
 fn bootstrap(decision: &mut Decision<'_>) {
     let Observed { bootstrap, pool, .. } = decision.observed;
     let data = match bootstrap {
@@ -123,7 +122,7 @@ fn follow_nodes(decision: &mut Decision<'_>) {
     }
 }
 
-/// Replicas and versions: of the Machines where there are any, else of the Nodes.
+/// Sets replicas and versions: from Machines if there are any, else from Nodes.
 fn counters(decision: &mut Decision<'_>) {
     let observed = decision.observed;
     let (ready, available, up_to_date, counted);
@@ -155,7 +154,7 @@ fn counters(decision: &mut Decision<'_>) {
     status.versions = VersionCount::total(running.map(|version| (version, 1)));
 }
 
-/// Whether the pool's number is set by somebody else, such as an autoscaler of the provider's.
+/// Whether replicas are managed externally, such as by the provider's autoscaler.
 fn is_counted_outside(object: &Value) -> bool {
     meta::annotation(object, annotations::REPLICAS_MANAGED_BY).is_some_and(|by| by != "false")
 }

@@ -1,4 +1,4 @@
-//! The order in which a pool goes: infrastructure and bootstrap configuration, Machines that are left, Nodes.
+//! Order of a MachinePool's deletion: infrastructure and bootstrap configuration, remaining Machines, Nodes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::nodes;
 use super::observe::Nodes;
 use crate::decision::Wait;
 
-/// What is there decides what is next, so every pass may be the first.
+/// The next step follows from what exists, so every pass may be the first.
 pub(super) fn decide(decision: &mut Decision<'_>) -> Option<Wait> {
     let observed = decision.observed;
     let infrastructure = decision
@@ -31,7 +31,7 @@ pub(super) fn decide(decision: &mut Decision<'_>) -> Option<Wait> {
     delete_nodes(decision)
 }
 
-/// The Nodes go with the last write but the finalizer's; a cluster that cannot be reached is waited for until the limit is passed.
+/// Deletes the Nodes last, before the finalizer is removed; waits for an unreachable cluster until the timeout.
 fn delete_nodes(decision: &mut Decision<'_>) -> Option<Wait> {
     let observed = decision.observed;
     let names: Vec<&str> = observed.pool.status.node_refs.iter().map(|reference| reference.name.as_str()).collect();
@@ -56,7 +56,7 @@ fn delete_nodes(decision: &mut Decision<'_>) -> Option<Wait> {
     }
 }
 
-/// What is left of the time in which Nodes may be deleted; no limit is none.
+/// Time left until the timeout of the deletion of Nodes; `None` without a timeout.
 fn remaining(decision: &Decision<'_>) -> Option<Duration> {
     let pool = &decision.observed.pool;
     let limit = pool.spec.template.spec.deletion.node_deletion_timeout_seconds?;

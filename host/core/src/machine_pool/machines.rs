@@ -1,4 +1,4 @@
-//! Machines of a pool whose provider shows its members: here the infrastructure comes first, and the Machine shows it.
+//! Machines of a pool whose provider shows its members: the infrastructure exists first, and the Machine refers to it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use super::decide::Decision;
 use crate::remediation::{self, Limits};
 
-/// A Machine for each member, in line with the pool's template; and those that a health check has failed go.
+/// Creates a Machine for each member, updates them by the pool's template, and deletes those that failed a health
+/// check.
 pub(super) fn align(decision: &mut Decision<'_>, members: &[Arc<Value>]) {
     let observed = decision.observed;
     for member in members {
@@ -33,7 +34,7 @@ pub(super) fn align(decision: &mut Decision<'_>, members: &[Arc<Value>]) {
     decision.plan.operations.extend(operations);
 }
 
-/// The kubelet's version on the member's Node: what a Machine that was not made from a version has as its own.
+/// Kubelet version of the member's Node, which becomes the version of its Machine.
 fn version<'a>(decision: &Decision<'a>, member: &Value) -> Option<&'a str> {
     let id = json::text(member, "/spec/providerID")?;
     let node = decision.observed.seen()?.iter().find(|node| json::text(node, "/spec/providerID") == Some(id))?;

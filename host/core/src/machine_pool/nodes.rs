@@ -1,4 +1,4 @@
-//! From the provider's identities to Nodes.
+//! Nodes of a MachinePool, found by provider IDs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,12 @@ use serde_json::{Value, json};
 
 use super::decide::Decision;
 
-/// The Nodes of these machines, in the order of the identities.
+/// Nodes with these provider IDs, in the same order.
 pub(super) fn of<'a>(nodes: &'a [Arc<Value>], provider_ids: &[String]) -> Vec<&'a Value> {
     let with = |id: &String| nodes.iter().find(|node| json::text(node, "/spec/providerID") == Some(id));
     provider_ids.iter().filter(|id| !id.is_empty()).filter_map(with).map(AsRef::as_ref).collect()
 }
 
-/// `status.nodeRefs`.
 pub(super) fn references(nodes: &[&Value]) -> Vec<NodeReference> {
     let reference = |node: &&Value| NodeReference {
         api_version: "v1".to_owned(),
@@ -30,7 +29,7 @@ pub(super) fn references(nodes: &[&Value]) -> Vec<NodeReference> {
     nodes.iter().map(reference).collect()
 }
 
-/// How many are ready, how many have been for long enough, and when the next will have been.
+/// Number of ready Nodes, of available Nodes, and when the next becomes available.
 pub(super) fn count(nodes: &[&Value], min_ready: Duration, now: Timestamp) -> (usize, usize, Option<Duration>) {
     let (mut ready, mut available, mut next) = (0, 0, None);
     for node in nodes {
@@ -50,7 +49,7 @@ pub(super) fn count(nodes: &[&Value], min_ready: Duration, now: Timestamp) -> (u
     (ready, available, next)
 }
 
-/// Marks a Node as the pool's and takes the taint away that held workloads back until then; for pools whose Machines do not.
+/// Annotates a Node as the pool's and removes the uninitialized taint; for pools without Machines.
 pub(super) fn mark(decision: &mut Decision<'_>, node: &Value) {
     let pool = &decision.observed.pool;
     let mut wanted = json!({
@@ -80,7 +79,7 @@ pub(super) fn mark(decision: &mut Decision<'_>, node: &Value) {
     }
 }
 
-/// Deletes the Nodes that were the pool's and whose machines are gone.
+/// Deletes Nodes of the pool whose machines are gone.
 pub(super) fn retire(decision: &mut Decision<'_>, nodes: &[Arc<Value>], provider_ids: &[String]) {
     for node in nodes {
         let was = decision.observed.pool.status.node_refs.iter().any(|reference| reference.name == meta::name(node));
@@ -91,7 +90,6 @@ pub(super) fn retire(decision: &mut Decision<'_>, nodes: &[Arc<Value>], provider
     }
 }
 
-/// Deletes a Node.
 pub(super) fn delete(decision: &mut Decision<'_>, node: &Value) {
     let uid = json::text(node, "/metadata/uid").map(str::to_owned);
     let action = Action::Delete { target: target(meta::name(node)), uid, propagation: None };

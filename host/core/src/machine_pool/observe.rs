@@ -1,4 +1,4 @@
-//! What a decision about a MachinePool needs.
+//! Input of a decision about a MachinePool.
 
 use std::sync::Arc;
 
@@ -14,33 +14,31 @@ use serde_json::Value;
 use crate::external::{self, External};
 use crate::{draft, kinds};
 
-/// The MachinePool and all that is related to it.
+/// The MachinePool with related objects.
 #[derive(Clone, Debug)]
 pub(super) struct Observed {
     pub(super) object: Arc<Value>,
-    /// With defaults.
     pub(super) pool: MachinePool,
     pub(super) now: Timestamp,
     pub(super) results: Results,
     pub(super) cluster: Option<Arc<Value>>,
-    /// `None` when the user supplies the bootstrap data.
+    /// `None` with bootstrap data of the user's own.
     pub(super) bootstrap: Option<External<BootstrapConfig>>,
     pub(super) infrastructure: External<InfrastructurePool>,
-    /// Its Machines, those that are being deleted too.
+    /// Including those that are being deleted.
     pub(super) machines: Vec<Arc<Value>>,
-    /// The provider's members, when it shows them.
+    /// Infrastructure machines of the pool; `None` when the provider does not show them.
     pub(super) members: Option<Vec<Arc<Value>>>,
     pub(super) nodes: Nodes,
 }
 
-/// What is seen of the workload cluster's Nodes.
+/// Nodes of the workload cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Nodes {
-    /// They need not be looked at: the cluster goes, or has no control plane yet.
+    /// Not needed: the Cluster is being deleted, or its control plane is not initialized.
     NotAsked,
-    /// The workload cluster cannot be reached, for this reason.
+    /// The workload cluster cannot be reached; the reason.
     Unreachable(&'static str),
-    /// All Nodes.
     Seen(Vec<Arc<Value>>),
 }
 
@@ -49,7 +47,7 @@ impl Observed {
         ClusterId { namespace: self.pool.metadata.namespace.clone(), name: self.pool.spec.cluster_name.clone() }
     }
 
-    /// All Nodes, as far as they can be seen.
+    /// All Nodes, if they could be listed.
     pub(super) fn seen(&self) -> Option<&[Arc<Value>]> {
         match &self.nodes {
             Nodes::Seen(nodes) => Some(nodes),
@@ -92,7 +90,7 @@ pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed
     Ok(observed)
 }
 
-/// The infrastructure machines of a pool whose provider shows them.
+/// Infrastructure machines of a pool whose provider shows them.
 async fn members(
     view: &View,
     namespace: &str,

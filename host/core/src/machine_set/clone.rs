@@ -1,4 +1,4 @@
-//! New Machines and what is cloned for them.
+//! Creates Machines and clones of templates.
 
 use capwasm_api::kinds::{ContractReference, MachineSet};
 use capwasm_api::names::{CORE_API_VERSION, annotations, finalizers, label_value, labels};
@@ -7,31 +7,29 @@ use serde_json::{Map, Value, json};
 
 use crate::external::External;
 
-/// Why no Machine can be created.
+/// Why a template cannot be cloned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unusable {
-    /// The template is not there.
+    /// The template does not exist.
     #[error("{kind} {name} does not exist")]
     Missing {
-        /// Its kind.
+        /// Such as `DockerMachineTemplate`.
         kind: String,
-        /// Its name.
         name: String,
     },
-    /// The template's kind is not served.
+    /// The template's kind is not served; the message.
     #[error("{0}")]
     Unserved(String),
-    /// Templates are called `<Kind>Template` and have `spec.template.spec`.
+    /// The kind does not end in `Template`, or there is no `spec.template.spec`.
     #[error("{kind} {name} is not a template")]
     NotATemplate {
-        /// Its kind.
+        /// Such as `DockerMachine`.
         kind: String,
-        /// Its name.
         name: String,
     },
 }
 
-/// A template that is there, or why it is not.
+/// The template, if it exists.
 pub(super) fn template<'a>(external: &'a External<()>, reference: &ContractReference) -> Result<&'a Value, Unusable> {
     match external {
         External::Found { object, .. } => Ok(object),
@@ -40,7 +38,7 @@ pub(super) fn template<'a>(external: &'a External<()>, reference: &ContractRefer
     }
 }
 
-/// An object made from `template` for a Machine, which controls it from the start and has the same name.
+/// A clone of `template` for a Machine, controlled by it and with its name.
 pub(super) fn clone(template: &Value, machine: &Value) -> Result<Value, Unusable> {
     let wrong =
         || Unusable::NotATemplate { kind: meta::kind(template).to_owned(), name: meta::name(template).to_owned() };
@@ -75,8 +73,7 @@ pub(super) fn clone(template: &Value, machine: &Value) -> Result<Value, Unusable
     Ok(clone)
 }
 
-/// A Machine, complete but for its references. It is born with its finalizer, owner and labels, so that it needs no write of its
-/// own before there is news.
+/// A Machine without references. Finalizer, owner and labels are set on creation, which saves a write.
 pub(super) fn machine(object: &Value, set: &MachineSet, name: &str, slot: &str) -> Value {
     let mut spec = object.pointer("/spec/template/spec").cloned().unwrap_or_else(|| json!({}));
     json::set(&mut spec, &["clusterName"], set.spec.cluster_name.as_str());
@@ -105,7 +102,6 @@ pub(super) fn machine(object: &Value, set: &MachineSet, name: &str, slot: &str) 
     machine
 }
 
-/// A reference to a clone.
 pub(super) fn reference(object: &Value) -> Value {
     json!({"apiGroup": meta::group(object), "kind": meta::kind(object), "name": meta::name(object)})
 }

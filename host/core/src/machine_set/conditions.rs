@@ -12,7 +12,6 @@ use crate::decision::Course;
 use crate::machine_conditions::{aggregated, remediating};
 use crate::reasons;
 
-/// Sets them all.
 pub(super) fn set(decision: &mut Decision<'_>, course: &Course<Vec<String>>) {
     let observed = decision.observed;
     let machines: Vec<&Value> = observed.machines.iter().map(AsRef::as_ref).collect();

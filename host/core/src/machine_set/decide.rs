@@ -16,12 +16,11 @@ use crate::machine_conditions::SUMS;
 use crate::remediation::{self, Limits};
 use crate::{int_or_percent, ownership};
 
-/// Machines created in one pass; the next ones follow when the caches show them.
+/// Machines created in one pass at most; further ones follow when the caches show them.
 const BATCH: usize = 25;
 
 pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
-/// What should be, given what was observed.
 pub(super) fn decide(observed: &Observed) -> Plan {
     decision::decide(observed)
 }
@@ -29,7 +28,7 @@ pub(super) fn decide(observed: &Observed) -> Plan {
 impl Subject for Observed {
     type Spec = MachineSetSpec;
     type Status = MachineSetStatus;
-    /// What holds the creation of Machines.
+    /// Reasons against the creation of Machines.
     type Kept = Vec<String>;
 
     const FINALIZER: Option<&'static str> = Some(finalizers::MACHINE_SET);
@@ -54,7 +53,7 @@ impl Subject for Observed {
         replicas(decision)
     }
 
-    /// Clones that no Machine ever took go by garbage collection, for the set owns them.
+    /// Clones that no Machine took are garbage collected, since the set owns them.
     fn delete(decision: &mut Decision<'_>) -> Option<Wait> {
         let machines = &decision.observed.machines;
         for machine in machines {
@@ -69,7 +68,7 @@ impl Subject for Observed {
     }
 }
 
-/// How far failed Machines may be replaced: those of an old revision go anyway, and others only when a new one could be made.
+/// Limits of remediation: outdated Machines are replaced anyway, others only when new ones can be created.
 fn remediation_limits(observed: &Observed) -> Limits {
     let revision =
         |object: &Value| meta::annotation(object, annotations::REVISION).and_then(|text| text.parse::<u64>().ok());
@@ -86,7 +85,7 @@ fn remediation_limits(observed: &Observed) -> Limits {
     Limits { outdated, held, in_flight }
 }
 
-/// Labels, and owners of everything that does not have one.
+/// Sets labels, and adds missing owner references.
 fn prepare(decision: &mut Decision<'_>, cluster: &Value) {
     let observed = decision.observed;
     let name = observed.set.spec.cluster_name.as_str();
@@ -111,7 +110,7 @@ fn prepare(decision: &mut Decision<'_>, cluster: &Value) {
     }
 }
 
-/// Creates or deletes Machines, and deletes clones that no Machine refers to. Hands back what holds creation.
+/// Creates or deletes Machines, and deletes unused clones. Returns reasons against creation.
 fn replicas(decision: &mut Decision<'_>) -> Vec<String> {
     let observed = decision.observed;
     let wanted = observed.set.spec.replicas.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or(1);
@@ -152,7 +151,7 @@ fn replicas(decision: &mut Decision<'_>) -> Vec<String> {
     held
 }
 
-/// Plans new Machines, and hands back their names and what holds the rest.
+/// Plans new Machines. Returns their names, and reasons against further ones.
 fn create(decision: &mut Decision<'_>, count: usize, slot: u64) -> (HashSet<String>, Vec<String>) {
     let observed = decision.observed;
     let mut names = HashSet::new();
@@ -190,7 +189,7 @@ fn create(decision: &mut Decision<'_>, count: usize, slot: u64) -> (HashSet<Stri
     (names, held)
 }
 
-/// A new Machine. Its references name what is cloned for it in the next pass; templates that cannot be cloned make no Machine.
+/// A new Machine with references to clones of the next pass; an error if a template cannot be cloned.
 fn machine(decision: &Decision<'_>, name: &str, slot: &str) -> Result<Value, clone::Unusable> {
     let observed = decision.observed;
     let template = &observed.set.spec.template.spec;
@@ -205,7 +204,7 @@ fn machine(decision: &Decision<'_>, name: &str, slot: &str) -> Result<Value, clo
     Ok(machine)
 }
 
-/// Creates what Machines refer to and what is not there yet, owned by them from the start.
+/// Creates missing clones, owned by their Machines.
 fn equip(decision: &mut Decision<'_>) {
     let observed = decision.observed;
     let template = &observed.set.spec.template.spec;

@@ -1,4 +1,4 @@
-//! Which Machines go first when a set shrinks.
+//! Order in which Machines are deleted when a set shrinks.
 
 use capwasm_api::conditions;
 use capwasm_api::names::{annotations, condition};
@@ -10,10 +10,10 @@ const DELETING: f64 = 100.0;
 const ASKED_FOR: f64 = 80.0;
 const UNHEALTHY: f64 = 50.0;
 const RANDOM: f64 = 20.0;
-/// Age at which the priority by age has come to 63 % of its limit, in days.
+/// Age in days at which the priority by age reaches 63 % of its limit.
 const DAYS: f64 = 10.0;
 
-/// The Machines to delete, `count` of them, in order. Equal ones go in the order of their names.
+/// The `count` Machines to delete, in order; ties by name.
 pub(super) fn choose<'a>(
     machines: impl IntoIterator<Item = &'a Value>,
     count: usize,

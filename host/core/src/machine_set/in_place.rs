@@ -1,17 +1,18 @@
-//! Changes of the template that reach existing Machines without replacing them.
+//! Changes of the template that are applied to existing Machines.
 
 use capwasm_api::names::{annotations, label_value, labels};
 use capwasm_object::{json, merge_patch, meta};
 use capwasm_reconcile::{Action, Target};
 use serde_json::{Value, json};
 
-/// Fields of a Machine's spec that follow the template, and are taken away with it.
+/// Fields of a Machine's spec that follow the template, also when it lacks them.
 const FOLLOWING: [&str; 3] = ["readinessGates", "minReadySeconds", "taints"];
-/// Fields of `spec.deletion` that follow the template. The last is defaulted on each Machine, so its absence says nothing.
+/// Fields of `spec.deletion` that follow the template. The last is defaulted on each Machine, so its absence means
+/// nothing.
 const LIMITS: [&str; 3] = ["nodeDrainTimeoutSeconds", "nodeVolumeDetachTimeoutSeconds", "nodeDeletionTimeoutSeconds"];
 
-/// The patch that brings a Machine in line with its set's template; `None` when nothing differs. Labels and annotations are
-/// added and changed, never taken away: a user may have put them there. A Machine that is being deleted gets the time limits alone.
+/// The patch that updates a Machine by its set's template; `None` when nothing differs. Labels and annotations are
+/// never removed: a user may have added them. A Machine that is being deleted gets only the timeouts.
 pub(super) fn patch(machine: &Value, set: &Value) -> Option<Action> {
     let keep = |object: &Value| {
         json!({"metadata": {

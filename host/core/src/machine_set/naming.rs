@@ -12,8 +12,8 @@ pub(super) fn machine_name(set: &MachineSet, slot: &str) -> String {
     }
 }
 
-/// Replaces `{{ .cluster.name }}`, `{{ .machineSet.name }}` and `{{ .random }}`; what is not known becomes empty. A result that is
-/// too long loses characters before the random part, which upstream puts last.
+/// Replaces `{{ .cluster.name }}`, `{{ .machineSet.name }}` and `{{ .random }}`; other expressions become empty. A long
+/// result is cut before the random part, which upstream puts last.
 fn render(template: &str, cluster: &str, set: &str, random: &str) -> String {
     let mut out = String::new();
     let mut rest = template;

@@ -1,4 +1,4 @@
-//! What a decision about a MachineSet needs.
+//! Input of a decision about a MachineSet.
 
 use std::sync::Arc;
 
@@ -14,41 +14,38 @@ use serde_json::Value;
 use crate::external::{self, External};
 use crate::{draft, kinds};
 
-/// The MachineSet and all that is related to it.
+/// The MachineSet with related objects.
 #[derive(Clone, Debug)]
 pub(super) struct Observed {
     pub(super) object: Arc<Value>,
-    /// With defaults.
     pub(super) set: MachineSet,
     pub(super) now: Timestamp,
     pub(super) cluster: Option<Arc<Value>>,
     pub(super) control_plane: Option<External<ControlPlane>>,
-    /// The MachineDeployment that it belongs to; only its limits of remediation and its annotations wake.
+    /// The MachineDeployment of the set; only its annotations, replicas and remediation wake.
     pub(super) deployment: Option<Arc<Value>>,
-    /// `None` when the template needs none.
+    /// `None` without a bootstrap template.
     pub(super) bootstrap: Option<External<()>>,
     pub(super) infrastructure: External<()>,
-    /// Its Machines, those that are being deleted too.
+    /// Including those that are being deleted.
     pub(super) machines: Vec<Arc<Value>>,
-    /// Machines that match its selector and that nobody controls.
+    /// Machines that match the selector and have no controller.
     pub(super) strays: Vec<Arc<Value>>,
-    /// Machines of which something that the set clones is not there yet.
+    /// Machines with the part whose clone does not exist yet.
     pub(super) bare: Vec<(Arc<Value>, Part)>,
-    /// Clones that have the set as an owner, as upstream makes them: no Machine has taken them.
+    /// Clones that the set owns, as upstream creates them, and that no Machine has taken.
     pub(super) clones: Vec<Arc<Value>>,
 }
 
-/// What is cloned for a Machine.
+/// A clone for a Machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The bootstrap configuration.
     Bootstrap,
-    /// The infrastructure machine.
     Infrastructure,
 }
 
 impl Part {
-    /// Whether a Machine has what this is for, so that its absence is a loss and not a beginning.
+    /// Whether the Machine has used the clone, so that its absence is a loss.
     fn has_served(self, machine: &Value) -> bool {
         match self {
             Self::Bootstrap => json::text(machine, "/spec/bootstrap/dataSecretName").is_some(),
@@ -66,9 +63,9 @@ impl Part {
     }
 }
 
-/// What of a Cluster its sets follow.
+/// Fields of a Cluster that wake its sets.
 const OF_CLUSTER: Fields = &["/spec/controlPlaneRef", "/spec/paused"];
-/// What of a control plane preflight checks look at, under either contract.
+/// Fields of a control plane that preflight checks read, in either contract.
 const OF_CONTROL_PLANE: Fields = &[
     "/spec/version",
     "/status/initialization",
@@ -77,7 +74,7 @@ const OF_CONTROL_PLANE: Fields = &[
     "/status/version",
     "/status/versions",
 ];
-/// What of a MachineDeployment its sets follow.
+/// Fields of a MachineDeployment that wake its sets.
 const OF_DEPLOYMENT: Fields = &["/metadata/annotations", "/spec/remediation", "/spec/replicas"];
 
 pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
@@ -143,7 +140,7 @@ pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError>
     })
 }
 
-/// The kind of what is made from a template; none when it is no template, or its kind is not served.
+/// Kind of a template's clones; `None` when the object is no template, or the kind is not served.
 async fn cloned_kind(view: &View, template: &Value) -> Result<Option<Kind>, ReconcileError> {
     let Some(kind) = meta::kind(template).strip_suffix("Template") else { return Ok(None) };
     match view.kind_at(json::text(template, "/apiVersion").unwrap_or_default(), kind).await {
@@ -153,7 +150,7 @@ async fn cloned_kind(view: &View, template: &Value) -> Result<Option<Kind>, Reco
     }
 }
 
-/// Whether a Machine of the set's own making refers to a clone that is not there, and never was of use.
+/// Whether a Machine created by the set refers to a clone that does not exist, and never did.
 async fn lacks(view: &View, namespace: &str, machine: &Value, part: Part, kind: &Kind) -> Result<bool, ReconcileError> {
     let is_own = meta::annotation(machine, annotations::SLOT).is_some();
     let name = part.reference(machine).filter(|reference| json::text(reference, "/kind") == Some(&*kind.kind));
@@ -164,7 +161,7 @@ async fn lacks(view: &View, namespace: &str, machine: &Value, part: Part, kind: 
     Ok(view.get_for_fields(kind, namespace, name, &["/metadata/uid"]).await?.is_none())
 }
 
-/// Objects of a kind that the set owns and that are clones.
+/// Clones of a kind that the set owns.
 async fn untaken(view: &View, namespace: &str, kind: &Kind, uid: &str) -> Result<Vec<Arc<Value>>, ReconcileError> {
     let owned = view.list(kind, Some(namespace), &Selector::owned_by(uid)).await?;
     Ok(owned.into_iter().filter(|clone| meta::annotation(clone, annotations::CLONED_FROM_NAME).is_some()).collect())

@@ -1,10 +1,10 @@
-//! Checks before a Machine is created.
+//! Preflight checks before the creation of Machines.
 
 use capwasm_api::contract::ControlPlane;
 use capwasm_api::kinds::MachineSet;
 use capwasm_api::names::annotations;
 
-/// What holds creation; empty when nothing does. The reads of the control plane wake the set when that changes.
+/// Reasons against creation. Reads of the control plane wake the set when it changes.
 pub(super) fn failures(set: &MachineSet, control_plane: Option<&ControlPlane>) -> Vec<String> {
     let skipped =
         set.metadata.annotations.get(annotations::SKIP_PREFLIGHT_CHECKS).map(String::as_str).unwrap_or_default();
@@ -64,7 +64,6 @@ fn is_upgrading(plane: &ControlPlane, wanted: &str) -> bool {
     }
 }
 
-/// The part of a Kubernetes version that counts here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Version {
     major: u32,

@@ -44,7 +44,7 @@ async fn is_empty(world: &World) -> bool {
     true
 }
 
-/// What is wrong, for the message of a test that waits in vain.
+/// Failure message: what exists.
 async fn what_is_there(world: &World) -> String {
     let mut text = String::new();
     for kind in KINDS {

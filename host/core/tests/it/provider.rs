@@ -1,5 +1,4 @@
-//! The least that a provider can be: it looks at everything again and again, as no real one would. It speaks the contract that
-//! its CRDs declare.
+//! A minimal provider that polls, as no real one would. It follows the contract that its CRDs declare.
 
 use std::time::Duration;
 
@@ -59,7 +58,7 @@ impl Provider {
         }
     }
 
-    /// Objects that have their owner and are not done.
+    /// Objects with an owner that are not done.
     async fn todo(&self, plural: &str, owner: &str, flag: &str) -> Vec<Value> {
         let pointer = match self.contract {
             "v1beta1" => "/status/ready".to_owned(),

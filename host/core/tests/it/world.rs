@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// What core writes to the management cluster.
+/// Records writes to the management cluster.
 #[derive(Clone, Default)]
 pub struct Tap {
     writes: Arc<Mutex<Vec<String>>>,
-    /// Writes that still go through; afterwards core is as good as dead.
+    /// Writes that are still let through.
     left: Arc<AtomicUsize>,
 }
 
 impl Tap {
-    /// Method and path of every write so far, Events aside.
+    /// Method and path of every write so far, except Events.
     pub fn writes(&self) -> Vec<String> {
         self.writes.lock().unwrap().clone()
     }
@@ -36,13 +36,13 @@ impl Tap {
 pub struct World {
     pub client: kube::Client,
     pub workload: kube::Client,
-    /// The contract that the provider's CRDs declare.
+    /// Contract that the provider's CRDs declare.
     pub contract: &'static str,
     management: Server,
     other: Server,
 }
 
-/// A running core; it dies when dropped.
+/// A running core; stopped when dropped.
 pub struct Core {
     pub tap: Tap,
     stop: CancellationToken,
@@ -68,7 +68,7 @@ impl World {
         World::with("v1beta2", Vec::new()).await
     }
 
-    /// With what upstream's webhooks do, done by the server.
+    /// With upstream's admission webhooks, run by the server.
     pub async fn with_admission() -> World {
         let admission: Admission = Arc::new(|new, old| {
             let mut object = new.clone();
@@ -113,7 +113,7 @@ impl World {
         world
     }
 
-    /// Core, as after a restart: it knows what the server knows. After `writes` writes it can write no more.
+    /// Starts core without state, as after a restart. It can write `writes` times.
     pub fn core(&self, writes: usize) -> Core {
         let tap = Tap { writes: Arc::default(), left: Arc::new(AtomicUsize::new(writes)) };
         let interests = Interests::new();
@@ -154,7 +154,7 @@ impl World {
         send(&self.client, "DELETE", &format!("{}/{name}", of(plural)), None).await.unwrap();
     }
 
-    /// A cluster as a user writes it: 2 workers.
+    /// A cluster with 2 workers, as a user writes it.
     pub async fn apply_cluster(&self) {
         let reference = |kind: &str, name: &str| json!({"apiGroup": "test.capwasm.dev", "kind": kind, "name": name});
         let provider = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "test.capwasm.dev/v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec});
@@ -171,7 +171,7 @@ impl World {
     }
 }
 
-/// The collection of a kind in namespace `default`.
+/// Path of a kind's collection in namespace `default`.
 pub fn of(plural: &str) -> String {
     let group = match plural {
         "secrets" => return "/api/v1/namespaces/default/secrets".to_owned(),
@@ -194,7 +194,6 @@ pub async fn list(client: &kube::Client, path: &str) -> Vec<Value> {
     send(client, "GET", path, None).await.map(|list| json::items(&list, "/items").to_vec()).unwrap_or_default()
 }
 
-/// Waits for a condition, with a deadline.
 pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !condition().await {
@@ -203,7 +202,7 @@ pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() ->
     }
 }
 
-/// Waits until core has written nothing for a while.
+/// Waits until core stops writing.
 pub async fn quiet(core: &Core) {
     let deadline = Instant::now() + Duration::from_secs(30);
     let (mut last, mut same) = (core.tap.writes().len(), 0);

@@ -1,8 +1,8 @@
-//! How the calls of one component end: the figures of its status, and when it is given up.
+//! Results of the calls of one component: figures for the status, and its probation.
 //!
-//! A component that has just taken the place of another is on probation: when calls trap again and again, the one before
-//! comes back. Only traps count, never limits, timeouts or what a call answers: those have causes outside of the component. Neither
-//! do traps of objects whose last call of the earlier component trapped too: going back would not help them.
+//! A component that has just replaced another is on probation: repeated traps bring back the earlier one. Limits,
+//! timeouts and problems do not count, since they have causes outside of the component; nor do traps of objects whose
+//! last call of the earlier component trapped too, since a rollback would not help them.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -11,31 +11,31 @@ use capwasm_reconcile::Key;
 use capwasm_runtime::{CallStats, Failure};
 use parking_lot::Mutex;
 
-/// How long a component is on probation.
+/// Length of the probation.
 const PROBATION: Duration = Duration::from_secs(600);
-/// Traps within it that end it.
+/// Traps that fail it.
 const TRAPS: u32 = 5;
-/// Objects in trouble that are remembered; of more the rest would count as new.
+/// Objects with traps that are remembered; further ones count as new.
 const TROUBLED: usize = 10_000;
-/// Buckets of durations, each a tenth longer than the one before, from a microsecond to some minutes.
+/// Buckets of durations, each a tenth longer than the one before: from a microsecond to some minutes.
 const BUCKETS: usize = 200;
 
-/// What of calls stands in the status.
+/// Figures of calls in the status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// All.
+    /// All calls.
     pub count: u64,
-    /// Without an answer.
+    /// Calls without an answer.
     pub failed: u64,
-    /// Traps among them.
+    /// Failed calls that trapped.
     pub traps: u64,
-    /// In the median, within a tenth.
+    /// Median duration, within a tenth.
     pub median_microseconds: u64,
-    /// Most linear memory of one call.
+    /// Largest linear memory of one call.
     pub memory_peak_bytes: u64,
 }
 
-/// The calls of one component since it began to serve in this process.
+/// Calls of one component since it began to serve in this process.
 #[derive(Debug)]
 pub struct Health(Mutex<State>);
 
@@ -43,11 +43,11 @@ pub struct Health(Mutex<State>);
 struct State {
     figures: Figures,
     durations: Vec<u64>,
-    /// Objects whose last call trapped, here and in the component before.
+    /// Objects whose last call trapped, with this component and with the one before.
     troubled: HashSet<Key>,
     troubled_before: HashSet<Key>,
     probation: Option<Probation>,
-    /// Whether somebody wants to know of the next call.
+    /// See [`Health::await_call`].
     awaited: bool,
 }
 
@@ -58,12 +58,12 @@ struct Probation {
 }
 
 impl Health {
-    /// Of a component that nobody can go back from.
+    /// Without probation: there is no earlier component.
     pub fn new() -> Self {
         Self::with(HashSet::new(), None)
     }
 
-    /// Of one that has taken the place of another just now.
+    /// On probation, after replacing another component.
     pub fn on_probation(before: &Health, now: Instant) -> Self {
         let troubled = before.0.lock().troubled.clone();
         Self::with(troubled, Some(Probation { until: now + PROBATION, traps: 0 }))
@@ -82,7 +82,8 @@ impl Health {
         }))
     }
 
-    /// Counts a call. Whether its WasmProvider has to look: the call failed the probation, or is the first after [`Health::await_call`].
+    /// Counts a call. Returns whether its WasmProvider has to run: the call failed the probation, or is the first after
+    /// [`Health::await_call`].
     pub fn ended(&self, key: &Key, call: Result<CallStats, &Failure>, now: Instant) -> bool {
         let mut state = self.0.lock();
         state.figures.count += 1;
@@ -104,17 +105,17 @@ impl Health {
             }
     }
 
-    /// Whether the next call is news.
+    /// Sets whether the next call wakes the WasmProvider.
     pub fn await_call(&self, awaited: bool) {
         self.0.lock().awaited = awaited;
     }
 
-    /// Whether the component is to be given up.
+    /// Whether the component has to be rolled back.
     pub fn failed_probation(&self) -> bool {
         self.0.lock().probation.is_some_and(|probation| probation.traps >= TRAPS)
     }
 
-    /// What the status says.
+    /// Figures for the status.
     pub fn figures(&self) -> Figures {
         let state = self.0.lock();
         Figures { median_microseconds: median(&state.durations), ..state.figures }

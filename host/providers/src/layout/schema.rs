@@ -1,22 +1,21 @@
-//! What a CRD's schema has room for: the host writes only fields that the kind declares, so that nothing is pruned and
-//! written again for ever.
+//! Fields that a CRD's schema declares: the host writes no others, which would be pruned and written again for ever.
 
 use capwasm_object::json;
 use serde_json::Value;
 
-/// The schema of one version of a CRD; one that is not there has room for nothing.
+/// The schema of one version of a CRD; a missing one declares nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'a>(Option<&'a Value>);
 
 impl<'a> Schema<'a> {
-    /// The schema of a version (`v1beta2`).
+    /// `version` is a version's name, such as `v1beta2`.
     pub fn of(crd: &'a Value, version: &str) -> Self {
         let versions = json::items(crd, "/spec/versions");
         let found = versions.iter().find(|entry| json::text(entry, "/name") == Some(version));
         Self(found.and_then(|entry| entry.pointer("/schema/openAPIV3Schema")))
     }
 
-    /// Whether a path (`status.initialization.provisioned`) has room.
+    /// Whether a path such as `status.initialization.provisioned` survives pruning.
     pub fn declares(&self, path: &str) -> bool {
         let Some(mut schema) = self.0 else { return false };
         for part in path.split('.') {
@@ -31,8 +30,8 @@ impl<'a> Schema<'a> {
         true
     }
 
-    /// Whether a path is named: a schema that is open has room for everything and names nothing. `[]` steps into the items of a
-    /// list: `status.conditions[].severity`.
+    /// Whether a path is declared by name; an open schema names nothing. `[]` steps into the items of a list:
+    /// `status.conditions[].severity`.
     pub fn names(&self, path: &str) -> bool {
         let step = |schema: &'a Value, part: &str| {
             let next = schema.get("properties")?.get(part.strip_suffix("[]").unwrap_or(part))?;
@@ -41,7 +40,7 @@ impl<'a> Schema<'a> {
         self.0.is_some_and(|root| path.split('.').try_fold(root, step).is_some())
     }
 
-    /// Flags that a status has to have, whoever writes it: without `ready`, say, nothing else of it can be written either.
+    /// Boolean fields that `status` requires: without `ready`, for example, no status can be written at all.
     pub fn required_flags(&self) -> Vec<String> {
         let Some(status) = self.0.and_then(|schema| schema.pointer("/properties/status")) else { return Vec::new() };
         let is_flag = |name: &&str| json::text(&status["properties"][*name], "/type") == Some("boolean");

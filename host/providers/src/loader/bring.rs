@@ -1,4 +1,4 @@
-//! From a digest to controllers: loaded, checked, CRDs widened, switched.
+//! From a digest to running controllers: load, check, widen CRDs, switch.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,17 +16,15 @@ use crate::reconciler::ProviderReconciler;
 use crate::wasm_provider::history::History;
 use crate::wasm_provider::{self, Spec};
 
-/// CRDs of a component, compared with what is installed.
+/// CRDs of a component compared with the installed ones.
 pub(super) struct Crds {
-    /// What has to be written.
     operations: Vec<Operation>,
-    /// What is installed.
     installed: Vec<Value>,
-    /// Whether one is not served yet.
+    /// Whether one is not established yet.
     waits: bool,
 }
 
-/// Whether a component may be that provider at all, and has what it wants.
+/// Checks name and grants.
 pub(super) fn check(name: &str, provider: &Provider, spec: &Spec) -> Result<(), Refusal> {
     let descriptor = provider.descriptor();
     if descriptor.name != name {
@@ -37,14 +35,13 @@ pub(super) fn check(name: &str, provider: &Provider, spec: &Spec) -> Result<(), 
     if missing.is_empty() { Ok(()) } else { Err(missing_grants(missing)) }
 }
 
-/// Says what is not granted.
 pub(super) fn missing_grants(missing: Vec<String>) -> Refusal {
     let message = format!("not granted: {}", missing.join("; "));
     Refusal { missing, ..Refusal::lasting("MissingGrants", message) }
 }
 
 impl Loader {
-    /// Brings a component into service, as far as it goes now.
+    /// Brings a component into service, as far as CRDs allow at present.
     #[expect(clippy::too_many_arguments, reason = "what is known of one look")]
     pub(super) async fn bring(
         &self,
@@ -87,7 +84,7 @@ impl Loader {
         })
     }
 
-    /// A component, compiled once per digest and limits; from its bytes, or from where it is kept.
+    /// A component, compiled once per digest and limits; `bytes` or the store provides it.
     pub(super) async fn component(
         &self,
         name: &str,
@@ -140,7 +137,7 @@ impl Loader {
         Ok(provider)
     }
 
-    /// Compares the component's CRDs with what is there. An inner error says why it cannot have them.
+    /// Compares the component's CRDs with the installed ones. An inner error refuses the component.
     pub(super) async fn crds(
         &self,
         pass: &Pass<'_>,
@@ -174,8 +171,8 @@ impl Loader {
         Ok(Ok(crds))
     }
 
-    /// Starts controllers, or gives running ones the new generation: passes that start from now on use it, those that run finish
-    /// on the old one, and only then their keys run again. An inner error is a grant that makes no sense.
+    /// Starts controllers, or switches running ones to the new generation: passes in flight finish on the old one, and
+    /// their keys run again only then. An inner error is an invalid grant.
     async fn serve(
         &self,
         pass: &Pass<'_>,
@@ -244,7 +241,7 @@ impl Loader {
         Ok(Ok(()))
     }
 
-    /// A reconciler for each kind that is not a template.
+    /// A reconciler for each kind except templates.
     async fn reconcilers(
         &self,
         pass: &Pass<'_>,
@@ -267,8 +264,8 @@ impl Loader {
     }
 }
 
-/// Takes out the controllers of kinds that are not wanted (at that version) any more: they would go on calling the
-/// generation that is replaced, beside those of the new one.
+/// Removes and returns the controllers of kinds or versions that are no longer served: they would call the old
+/// generation.
 fn leave<C>(controllers: &mut std::collections::HashMap<Kind, C>, wanted: &[Kind]) -> Vec<C> {
     controllers.extract_if(|kind, _| !wanted.contains(kind)).map(|(_, controller)| controller).collect()
 }

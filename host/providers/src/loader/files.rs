@@ -1,5 +1,5 @@
-//! The provider folder. Names are resolved by a directory handle, so that none leads out of it. Who reads a file is woken when
-//! another one takes its place.
+//! The provider folder. Names are resolved through a directory handle, so that none leads out of it. Readers of a file
+//! are woken when it is replaced.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,27 +12,27 @@ use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use sha2::{Digest, Sha256};
 
-/// Largest component that is read.
+/// Largest component in bytes.
 pub(crate) const LARGEST: u64 = 64 << 20;
 
-/// Why a component cannot be read.
+/// Why a component cannot be read from the folder.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The folder is not there.
+    /// The folder does not exist.
     #[error("unable to open the provider folder {}", .0.display())]
     Folder(PathBuf, #[source] std::io::Error),
-    /// The file is not there, or not readable.
+    /// The file does not exist, or is not readable.
     #[error("unable to read {0:?} in the provider folder")]
     Read(String, #[source] std::io::Error),
-    /// Changes cannot be watched.
+    /// The system has no file watch left.
     #[error("unable to watch the provider folder {}", .0.display())]
     Watch(PathBuf, #[source] notify::Error),
-    /// The file is larger than any provider.
+    /// The file exceeds the size limit.
     #[error("{0:?} is larger than {LARGEST} bytes")]
     TooLarge(String),
 }
 
-/// A folder with components.
+/// Folder of components.
 #[derive(Clone)]
 pub struct ProviderFiles {
     dir: Arc<Dir>,
@@ -52,12 +52,12 @@ impl ProviderFiles {
         Ok(Self { dir: Arc::new(dir), path: path.into() })
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Wakes whoever has read a file when another takes its place, as long as the watch lives.
+    /// Wakes readers of a file when it is replaced, until the returned watch is dropped.
     ///
     /// # Errors
     /// When the system has no watch left; files are then looked at when their WasmProviders are.
@@ -76,7 +76,7 @@ impl ProviderFiles {
         Ok(FolderWatch(watcher))
     }
 
-    /// Names of the files that end in `.wasm`, sorted.
+    /// Names of the `.wasm` files, sorted.
     ///
     /// # Errors
     /// When the folder cannot be listed.
@@ -90,7 +90,7 @@ impl ProviderFiles {
         Ok(names)
     }
 
-    /// The bytes of a file.
+    /// Content of a file.
     ///
     /// # Errors
     /// When it is not there, leads out of the folder, or is too large.
@@ -102,10 +102,10 @@ impl ProviderFiles {
     }
 }
 
-/// Ends the watch when it is dropped.
+/// Ends the watch when dropped.
 pub struct FolderWatch(#[expect(dead_code, reason = "lives as long as the watch is to")] RecommendedWatcher);
 
-/// Whether the file is whole afterwards: writing goes on until the file is closed.
+/// Whether the event means a complete file: writing goes on until the file is closed.
 fn replaces(kind: EventKind) -> bool {
     matches!(
         kind,
@@ -115,7 +115,7 @@ fn replaces(kind: EventKind) -> bool {
     )
 }
 
-/// What a reader of a file notes.
+/// Token that wakes readers of a file.
 pub(crate) fn file_token(name: &str) -> Token {
     Token::new(&format!("provider-file:{name}"))
 }

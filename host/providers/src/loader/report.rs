@@ -1,4 +1,4 @@
-//! What one look at a WasmProvider found, and its status, events and metrics.
+//! Result of one pass over a WasmProvider, and the status, events and metrics that follow.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,30 +16,28 @@ use crate::generation::{Figures, Generation};
 use crate::metrics::SwapMetrics;
 use crate::wasm_provider::history::{Candidate, History, ROLLED_BACK, Record, Rehearsal, WAITING};
 
-/// How often figures of calls are written.
+/// How often figures of calls are written to the status.
 const FIGURES: Duration = Duration::from_secs(30);
 
-/// Where the host has its files.
+/// Folders of the host, for messages.
 pub(super) struct Folders<'a> {
-    /// Sources of kind `file`.
     pub(super) components: &'a Path,
-    /// Recorded calls, where they are written at all.
     pub(super) recordings: Option<&'a Path>,
 }
 
-/// What one look found.
+/// Result of one pass.
 pub(super) struct Report {
-    /// Which components serve, served, and might.
+    /// Active, previous and candidate components.
     pub(super) history: History,
     /// `metadata.generation` of the object.
     pub(super) generation: i64,
-    /// Why what should serve does not.
+    /// Why the wanted component does not serve.
     refusal: Option<Refusal>,
-    /// CRDs have to be written or served first.
+    /// Writes of CRDs that come first.
     pub(super) installing: Option<Vec<Operation>>,
-    /// Whether what serves is what `spec.update.pin` says.
+    /// Whether the component that serves is `spec.update.pin`.
     pub(super) pinned: bool,
-    /// When to look again at the latest.
+    /// When to run again at the latest.
     pub(super) again: Option<Duration>,
     events: Vec<Event>,
 }
@@ -50,7 +48,7 @@ impl Report {
         Report { history, generation, refusal: None, installing: None, pinned: false, again: None, events: Vec::new() }
     }
 
-    /// What should serve does not; of a component that the source has, that is remembered.
+    /// Records a refusal; with `of`, as the candidate of the history.
     pub(super) fn refuse(&mut self, refusal: Refusal, of: Option<(&Wanted, Timestamp)>) {
         if let Some((wanted, now)) = of {
             let component = Record {
@@ -66,7 +64,7 @@ impl Report {
         self.refusal = Some(refusal);
     }
 
-    /// A component waits for somebody.
+    /// Records a candidate that waits for approval or a rehearsal.
     pub(super) fn hold(
         &mut self,
         now: Timestamp,
@@ -87,7 +85,7 @@ impl Report {
         self.history.hold(Candidate { component, message, generation: self.generation, rehearsal });
     }
 
-    /// The active component trapped too often.
+    /// Records the rollback of the active component.
     pub(super) fn give_up(&mut self, now: Timestamp) {
         let Some(active) = self.history.active.clone() else { return };
         let message =
@@ -99,7 +97,7 @@ impl Report {
         self.history.hold(Candidate { component, message, generation: self.generation, rehearsal: None });
     }
 
-    /// A component serves.
+    /// Records the component that serves.
     pub(super) fn serves(
         &mut self,
         now: Timestamp,
@@ -123,7 +121,7 @@ impl Report {
         }
     }
 
-    /// Counts what became of components since the last look.
+    /// Counts changes of the history.
     pub(super) fn count(&self, swaps: &SwapMetrics, provider: &str, before: &History) {
         let given_up =
             |history: &History| history.candidate.as_ref().is_some_and(|c| c.component.reason == ROLLED_BACK);
@@ -144,7 +142,7 @@ impl Report {
         }
     }
 
-    /// What is written.
+    /// The plan with status, events and operations.
     pub(super) fn plan(
         self,
         pass: &Pass<'_>,
@@ -188,7 +186,7 @@ impl Report {
         Ok(plan)
     }
 
-    /// `Ready`: whether a component serves. `UpToDate`: whether it is the one that the source has.
+    /// `Ready`: whether a component serves. `UpToDate`: whether it is the source's.
     fn conditions(&self, serves: bool) -> [Condition; 2] {
         let both = |ready: Condition| [ready.clone(), ready.named("UpToDate")];
         let held = |reason: &str, message: &str| {
@@ -213,7 +211,7 @@ impl Report {
 }
 
 impl Loader {
-    /// The figures to write, and when to look at them again: the status keeps those that it has until their time is over.
+    /// The figures to write, and when to do so next: the status keeps its figures for [`FIGURES`].
     pub(super) fn figures(&self, name: &str, serving: Option<&Serving>) -> (Option<Figures>, Option<Duration>) {
         let Some(serving) = serving else { return (None, None) };
         // Before looking, so that no call after it goes unseen. A host at rest looks no more.
@@ -247,7 +245,7 @@ fn record(now: Timestamp, provider: &Provider, artifact: Option<String>) -> Reco
     }
 }
 
-/// A component, for a person.
+/// Digest and version, for messages.
 fn named(record: &Record) -> String {
     if record.version.is_empty() { record.digest.clone() } else { format!("{} ({})", record.digest, record.version) }
 }
@@ -259,7 +257,7 @@ fn written(figures: Figures) -> Value {
     })
 }
 
-/// What serves, into the status.
+/// Writes descriptor fields of the component that serves to the status.
 fn describe(object: &mut Value, provider: &Provider) {
     let descriptor = provider.descriptor();
     let kinds: Vec<Value> = descriptor

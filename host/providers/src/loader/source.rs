@@ -1,5 +1,5 @@
-//! What a WasmProvider's source has: a file of the provider folder, or an artifact of a registry. Signatures are verified here, before
-//! anybody parses what they are of.
+//! Reads a WasmProvider's source: a file of the provider folder, or an artifact of a registry. Signatures are verified
+//! here, before anything is parsed.
 
 use std::time::{Duration, Instant};
 
@@ -13,23 +13,23 @@ use crate::artifacts::{ArtifactRequest, FetchError};
 use crate::reads::{chain, decode};
 use crate::wasm_provider::{OciSource, SecretName, Source, Spec};
 
-/// How often a tag is looked up.
+/// How often a tag is resolved.
 pub(super) const LOOK_UP: Duration = Duration::from_secs(300);
 
-/// What the source has.
+/// The component of the source.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     /// `sha256:<hex>`
     pub(super) digest: String,
-    /// What it was pulled as: reference and digest of the manifest.
+    /// Reference with the digest of the manifest, for artifacts.
     pub(super) artifact: Option<String>,
-    /// The component; none when it is kept by its digest.
+    /// `None` when the component is at hand by its digest.
     pub(super) bytes: Option<Vec<u8>>,
     /// When to look again.
     pub(super) again: Option<Duration>,
 }
 
-/// What was pulled last, to ask the registry only when something may have changed.
+/// The last pull; avoids requests to the registry.
 #[derive(Clone, Debug)]
 pub(super) struct Pulled {
     request: ArtifactRequest,
@@ -39,7 +39,7 @@ pub(super) struct Pulled {
 }
 
 impl Pulled {
-    /// Of the component.
+    /// Digest of the component.
     pub(super) fn digest(&self) -> &str {
         &self.digest
     }
@@ -48,7 +48,7 @@ impl Pulled {
 type Looked<T> = Result<Result<T, Refusal>, ReconcileError>;
 
 impl Loader {
-    /// Looks at the source. An inner error says why there is nothing.
+    /// Reads the source. An inner error refuses it.
     pub(super) async fn look(&self, pass: &Pass<'_>, spec: &Spec) -> Looked<Wanted> {
         match &spec.source {
             Source::File(file) => {
@@ -131,13 +131,13 @@ impl Loader {
         })
     }
 
-    /// Whether the bytes or the compiled form behind a digest are at hand.
+    /// Whether the component is stored or compiled already.
     fn has(&self, name: &str, digest: &str) -> bool {
         self.dependencies.components.as_ref().is_some_and(|components| components.has(digest))
             || self.providers.lock().get(name).is_some_and(|loaded| loaded.component(digest).is_some())
     }
 
-    /// The request with what its Secrets say. They are reads: whoever changes them wakes the WasmProvider.
+    /// The request with credentials and authorities from Secrets, changes of which wake the WasmProvider.
     async fn request(&self, pass: &Pass<'_>, oci: &OciSource, keys: &[String]) -> Looked<ArtifactRequest> {
         let mut request = ArtifactRequest {
             reference: oci.reference.clone(),
@@ -162,7 +162,7 @@ impl Loader {
         Ok(Ok(request))
     }
 
-    /// The configuration with the values of Secrets in it, as JSON text.
+    /// `spec.configuration` with values of Secrets, as JSON text.
     pub(super) async fn configuration(&self, pass: &Pass<'_>, spec: &Spec) -> Looked<String> {
         let mut configuration = spec.configuration.clone().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
         for from in &spec.configuration_from {
@@ -179,7 +179,7 @@ impl Loader {
     }
 }
 
-/// `registry/repository@sha256:…`, with the tag that was asked for.
+/// `registry/repository:tag@sha256:…`.
 fn artifact(reference: &str, manifest: &str) -> String {
     format!("{}@{manifest}", reference.split('@').next().unwrap_or(reference))
 }
@@ -211,7 +211,7 @@ async fn value(pass: &Pass<'_>, secret: &SecretName, key: &str) -> Looked<Vec<u8
     }))
 }
 
-/// Puts a text at a JSON pointer, making objects on the way. Whether that was possible.
+/// Sets a text at a JSON pointer and creates missing objects. Returns whether that was possible.
 fn put(configuration: &mut Value, pointer: &str, text: String) -> bool {
     let Some(path) = pointer.strip_prefix('/') else { return false };
     let mut at = configuration;

@@ -1,4 +1,4 @@
-//! A component that waits: rehearsed on what is recorded when it comes, and from then on with every call of the one that serves.
+//! A component that waits: rehearsed on the recorded calls when it arrives, then on every call of the one that serves.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::generation::calls_token;
 use crate::rehearse::{ENOUGH, Judgement, LiveReads, Ongoing, Population, Subject, Told, With, judge, object_name};
 use crate::wasm_provider::history::{History, Rehearsal};
 
-/// When to look again for something that serves: it comes up in the same pass, and nothing else wakes it.
+/// When to look again while nothing serves: the serving component starts in the same pass, which triggers no reconcile.
 pub(super) const SOON: Duration = Duration::from_secs(5);
 
-/// A component that waits, and its rehearsal.
+/// A candidate and its rehearsal.
 pub(super) struct Waiting {
     of: Of,
     ongoing: Arc<Ongoing>,
 }
 
-/// What a rehearsal is of; another one starts from nothing. Nothing else of the spec makes a component do otherwise in it.
+/// What a rehearsal depends on; a change of it starts a new one.
 #[derive(Clone, Debug, PartialEq)]
 struct Of {
     candidate: String,
@@ -31,18 +31,18 @@ struct Of {
     limits: Limits,
 }
 
-/// How far a rehearsal has come.
+/// State of a rehearsal.
 pub(super) enum Rehearsing {
-    /// This host rehearses nothing.
+    /// This host keeps no recordings.
     Never,
-    /// Nothing serves whose calls could be rehearsed.
+    /// No component serves whose calls could be rehearsed.
     NotYet,
-    /// This came of it.
+    /// Result so far.
     Since(Told, Judgement),
 }
 
 impl Loader {
-    /// Starts the rehearsal of a component, or looks how it goes.
+    /// Starts the rehearsal of a component, or returns its state.
     pub(super) async fn rehearsing(
         &self,
         pass: &Pass<'_>,
@@ -98,14 +98,14 @@ impl Loader {
         Rehearsing::Since(told, judgement)
     }
 
-    /// Ends the rehearsal of whatever waited.
+    /// Ends the rehearsal of the candidate, if there is one.
     pub(super) fn rehearse_no_more(&self, name: &str) {
         let ended = self.providers.lock().get_mut(name).and_then(|loaded| loaded.waiting.take());
         drop(ended);
     }
 }
 
-/// The objects whose calls count. Nobody is woken when there are others: each of them is called, and that is told.
+/// The objects of the provider. Unwatched: a new object is called, and calls are followed anyway.
 async fn population(pass: &Pass<'_>, provider: &Provider) -> Population {
     let view = View::unremembered(pass.view.cache());
     let mut objects = BTreeSet::new();
@@ -125,21 +125,21 @@ async fn population(pass: &Pass<'_>, provider: &Provider) -> Population {
     Population::Few(objects)
 }
 
-/// What the status says of a rehearsal of this component.
+/// The rehearsal in the status, if it is of this component.
 pub(super) fn kept(history: &History, digest: &str) -> Option<Rehearsal> {
     let candidate = history.candidate.as_ref().filter(|candidate| candidate.component.digest == digest)?;
     candidate.rehearsal.clone()
 }
 
-/// What an earlier process saw differ, if neither the component nor the object has changed since then: a start of the host makes no
-/// component better.
+/// Differences that an earlier process found, as long as component and object are unchanged: a restart does not clear
+/// them.
 fn seen_to_differ(history: &History, digest: &str, generation: i64) -> Option<Rehearsal> {
     let candidate = history.candidate.as_ref().filter(|candidate| candidate.generation == generation)?;
     let waits = candidate.waits_for_approval();
     kept(history, digest).filter(|rehearsal| waits && rehearsal.differences > 0)
 }
 
-/// Why it waits, in words.
+/// Message of a candidate with too few calls.
 pub(super) fn too_few(calls: usize) -> String {
     format!(
         "no call was recorded when it came; {calls} since then came to the same, {ENOUGH} of them or one for each object let it serve; "

@@ -1,5 +1,5 @@
-//! A folder of recordings: `<milliseconds>-<number>-<provider>-<function>-<object>[-failed].json`, so that names sort by
-//! time and say what is in them.
+//! Folder of recordings: `<milliseconds>-<number>-<provider>-<function>-<object>[-failed].json`, so that names sort by
+//! time.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -10,51 +10,51 @@ use cap_std::fs::{Dir, MetadataExt};
 use capwasm_object::meta;
 use capwasm_runtime::record::{self, Ended, ReadError, Recording};
 
-/// Characters of an object's name that a file's name has.
+/// Longest part of an object's name in a file name, in characters.
 const NAME: usize = 100;
 
 /// Why a folder of recordings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It cannot be made, opened or listed.
+    /// The folder cannot be created, opened or listed.
     #[error("unable to open the folder of recordings {path}")]
     Open {
-        /// The folder.
+        /// Path of the folder.
         path: String,
-        /// Why.
+        /// Error of the file system.
         #[source]
         source: std::io::Error,
     },
-    /// Others can read what is written there.
+    /// The folder is readable by others.
     #[error("the folder of recordings {path} must belong to this user, with mode 0700: it has mode {mode:o}")]
     NotPrivate {
-        /// The folder.
+        /// Path of the folder.
         path: String,
-        /// Its mode.
+        /// Permission bits, shown in octal.
         mode: u32,
     },
-    /// One of its files is no recording.
+    /// A file of the folder is no recording.
     #[error("{name}")]
     Read {
-        /// The file.
+        /// Name of the file.
         name: String,
-        /// Why.
+        /// What is wrong with its content.
         #[source]
         source: ReadError,
     },
 }
 
-/// A folder of recordings.
+/// Folder of recordings.
 pub struct RecordingFolder {
     dir: Dir,
     path: PathBuf,
-    /// Names and sizes, the oldest first.
+    /// Names and sizes, oldest first.
     files: VecDeque<(String, u64)>,
     number: u64,
 }
 
 impl RecordingFolder {
-    /// Opens a folder that is there.
+    /// Opens an existing folder for reading.
     ///
     /// # Errors
     /// When it cannot be listed.
@@ -73,7 +73,7 @@ impl RecordingFolder {
         Ok(RecordingFolder { dir, path: path.to_owned(), files: files.into(), number: 0 })
     }
 
-    /// Opens the folder for writing; makes it, for this user alone, if it is not there.
+    /// Opens the folder for writing; creates it with mode 0700.
     ///
     /// # Errors
     /// When it cannot be made, or others can read it.
@@ -92,7 +92,7 @@ impl RecordingFolder {
         Ok(folder)
     }
 
-    /// Removes drafts of a host that was killed while it wrote. One host writes into a folder.
+    /// Removes temporary files of a killed host. One host writes to a folder.
     fn tidy(&self) -> std::io::Result<()> {
         for entry in self.dir.entries()? {
             let name = entry?.file_name();
@@ -111,7 +111,7 @@ impl RecordingFolder {
         }
     }
 
-    /// Writes a recording under a name of its own, then removes the oldest until at most `limit` bytes are left.
+    /// Writes a recording under a unique name, then removes the oldest files beyond `limit` bytes.
     pub(super) fn add(&mut self, recording: &Recording, limit: u64) -> std::io::Result<()> {
         self.number += 1;
         let name = name(recording, self.number);
@@ -126,7 +126,7 @@ impl RecordingFolder {
         Ok(())
     }
 
-    /// Reads the last calls of a provider, the oldest first; all of them for 0.
+    /// Reads the last `count` calls of a provider, oldest first; 0 reads all.
     ///
     /// # Errors
     /// At the first file that is no recording.

@@ -1,5 +1,4 @@
-//! The calls of one provider as they end, for somebody who is slower than they come: a queue that is bounded as the ring is, whose
-//! oldest go first.
+//! Calls of one provider for a slower reader: a queue with the ring's bounds, whose oldest calls are dropped first.
 
 use std::sync::{Arc, Weak};
 
@@ -9,10 +8,10 @@ use tokio::sync::Notify;
 
 use super::ring::Ring;
 
-/// The reader's end. Nothing is queued any more once it is dropped.
+/// Reader of the queue; dropping it ends queueing.
 pub(crate) struct Followed(Arc<Queue>);
 
-/// The writer's end.
+/// Writer of the queue.
 pub(super) struct Follower(Weak<Queue>);
 
 #[derive(Default)]
@@ -21,14 +20,13 @@ struct Queue {
     news: Notify,
 }
 
-/// Both ends of a queue.
 pub(super) fn queue() -> (Follower, Followed) {
     let queue = Arc::new(Queue::default());
     (Follower(Arc::downgrade(&queue)), Followed(queue))
 }
 
 impl Follower {
-    /// Queues a call. Returns how many are lost by it; none when nobody follows any more.
+    /// Queues a call. Returns how many calls it drops; `None` when the reader is gone.
     pub(super) fn push(&self, recording: Arc<Recording>, bytes: usize) -> Option<u64> {
         let queue = self.0.upgrade()?;
         let lost = queue.calls.lock().push(recording, bytes);
@@ -38,7 +36,7 @@ impl Follower {
 }
 
 impl Followed {
-    /// The next call. Dropping the future loses none.
+    /// The next call. Cancel-safe.
     pub(crate) async fn next(&self) -> Arc<Recording> {
         loop {
             if let Some(recording) = self.0.calls.lock().pop() {

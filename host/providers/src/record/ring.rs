@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use capwasm_runtime::record::Recording;
 
-/// Calls that are kept.
+/// Calls kept at most.
 const CALLS: usize = 64;
-/// Bytes that are kept, roughly.
+/// Bytes kept at most, roughly.
 const BYTES: usize = 4 << 20;
 
 #[derive(Default)]
@@ -17,8 +17,8 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Adds a call; the oldest go where there are too many. One that is larger than the ring is not kept. Returns how many are lost
-    /// by it.
+    /// Adds a call and drops the oldest beyond the bounds. A call larger than the ring is dropped itself. Returns how
+    /// many were dropped.
     pub(super) fn push(&mut self, recording: Arc<Recording>, bytes: usize) -> u64 {
         if bytes > BYTES {
             return 1;
@@ -32,14 +32,12 @@ impl Ring {
         lost
     }
 
-    /// Takes the oldest.
     pub(super) fn pop(&mut self) -> Option<Arc<Recording>> {
         let (recording, bytes) = self.calls.pop_front()?;
         self.bytes -= bytes;
         Some(recording)
     }
 
-    /// The oldest first.
     pub(super) fn all(&self) -> Vec<Arc<Recording>> {
         self.calls.iter().map(|(recording, _)| recording.clone()).collect()
     }

@@ -1,4 +1,4 @@
-//! The thread that writes recordings, and its queue: bounded in number and in bytes, never waited for by a call.
+//! Thread that writes recordings. Its queue is bounded in number and bytes, so that no call waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,9 +11,9 @@ use parking_lot::Mutex;
 use super::{Became, FileOptions, RecordingFolder, RecordingMetrics};
 use crate::reads::chain;
 
-/// Recordings in the queue.
+/// Recordings queued at most.
 const QUEUE: usize = 256;
-/// Bytes in the queue.
+/// Bytes queued at most.
 const QUEUE_BYTES: usize = 32 << 20;
 
 pub(super) struct Writer {
@@ -38,7 +38,7 @@ impl Writer {
         Ok(Writer { queue: Mutex::new(Some(queue)), bytes, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Queues a recording unless the queue is full.
+    /// Queues a recording. Returns `false` when the queue is full.
     pub(super) fn offer(&self, recording: Arc<Recording>, bytes: usize) -> bool {
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let queued = before + bytes <= QUEUE_BYTES

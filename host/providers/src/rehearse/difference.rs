@@ -1,5 +1,4 @@
-//! What two ends of one call differ in, by what they would have written. Values of Secrets and bootstrap data differ, but
-//! are not shown.
+//! Differences between two outcomes of one call. Values of Secrets and bootstrap data are compared but not shown.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +8,33 @@ use capwasm_runtime::{Answer, Condition, Operation, Outcome, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// One thing that differs: the answer, the status, a condition, an event, an operation.
+/// Difference in one subject: the answer, the status, a condition, an event, an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// `result`, `status`, `condition Ready`, `operation worker-0` …
     pub subject: String,
-    /// What of it; a subject that is there only before or only after has one, of the whole.
+    /// The differing values; one change of the whole for a subject that only one side has.
     pub changes: Vec<Change>,
 }
 
-/// One value that differs.
+/// One differing value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// JSON pointer within the subject; empty is all of it.
+    /// JSON pointer within the subject; empty for the whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// What was recorded; none when it was not there.
+    /// The recorded value, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// What the candidate does; none when it does not.
+    /// The candidate's value, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
 
-/// Marks a value that is compared but not shown.
+/// Key of a map whose value is compared but not shown.
 const HIDDEN: &str = "$hidden";
 
-/// What `after` would do otherwise than `before`.
+/// Differences of `after` from `before`.
 pub fn differences(before: &Ended, after: &Ended) -> Vec<Difference> {
     if before == after {
         return Vec::new();
@@ -43,7 +42,7 @@ pub fn differences(before: &Ended, after: &Ended) -> Vec<Difference> {
     compare(&subjects(before), &subjects(after))
 }
 
-/// What a request differs in from the recorded one; nothing when they are not the same kind of request.
+/// Differences of a request from the recorded one; none when their types differ.
 pub(super) fn of_requests(divergence: &Divergence) -> Vec<Difference> {
     let (Some(asked), Some(recorded)) = (&divergence.asked, &divergence.recorded) else { return Vec::new() };
     if asked.name() != recorded.name() {
@@ -100,7 +99,7 @@ fn walk(path: String, before: Option<&Value>, after: Option<&Value>, changes: &m
     }
 }
 
-/// A value without what is hidden in it.
+/// Replaces hidden values by their size.
 fn visible(value: &Value) -> Value {
     match value {
         Value::Object(fields) => match fields.get(HIDDEN) {
@@ -121,7 +120,7 @@ fn hidden(value: impl Into<Value>) -> Value {
 
 const OPERATION: &str = "operation ";
 
-/// Everything that a call came to, by name, in the order in which it takes effect.
+/// The effects of a call by name, in the order in which they are applied.
 fn subjects(ended: &Ended) -> Subjects {
     let (answer, outcome) = match ended {
         Ended::Failed(failure) => return vec![("result".to_owned(), json!({"failed": failure.to_string()}))],
@@ -160,7 +159,7 @@ fn merged(name: &str, patches: &[Value]) -> Option<(String, Value)> {
     Some((name.to_owned(), all))
 }
 
-/// Puts a later merge patch over an earlier one; nulls stay, because they clear.
+/// Merges a later merge patch into an earlier one; nulls stay, because they delete.
 fn overlay(earlier: &mut Value, later: &Value) {
     match (earlier, later) {
         (Value::Object(earlier), Value::Object(later)) => {
@@ -188,7 +187,6 @@ fn wakes(outcome: &Outcome) -> Option<(String, Value)> {
     (!wakes.is_empty()).then(|| ("wake".to_owned(), wakes.into()))
 }
 
-/// A name that no other subject has.
 fn unused(subjects: &Subjects, name: String) -> String {
     let taken = |name: &str| subjects.iter().any(|(known, _)| known == name);
     if !taken(&name) {
@@ -235,7 +233,7 @@ fn shown_operation(operation: &Operation) -> Value {
     }
 }
 
-/// An object or a patch of this kind, with what a Secret holds hidden.
+/// An object or a patch of this kind, with the data of Secrets hidden.
 fn guarded(kind: &str, object: &Value) -> Value {
     let mut object = object.clone();
     if kind == "Secret" {
@@ -248,7 +246,7 @@ fn guarded(kind: &str, object: &Value) -> Value {
     object
 }
 
-/// Parts of the names of headers and fields whose values are not shown.
+/// Parts of names of headers and fields whose values are hidden.
 const SENSITIVE: [&str; 9] =
     ["authorization", "cookie", "token", "secret", "password", "keypem", "private", "user_data", "credential"];
 
@@ -315,7 +313,6 @@ mod tests {
         replied(Answer::Gone(true), outcome)
     }
 
-    /// `subject path before after` of each change.
     fn lines(before: &Ended, after: &Ended) -> Vec<String> {
         let text = |value: &Option<Value>| value.as_ref().map_or_else(|| "-".to_owned(), Value::to_string);
         let changes = |d: &Difference| {

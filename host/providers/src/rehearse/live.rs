@@ -1,5 +1,4 @@
-//! Reads that no recording answers, from the host's caches as they are now. Nobody is woken by them, nothing is watched for them, and
-//! no Secret is opened.
+//! Reads that are not recorded, from the host's caches. They wake and watch nothing, and read no Secret.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use serde_json::Value;
 
 use crate::reads::{Management, Workload};
 
-/// The caches behind the reads of a rehearsal.
+/// Caches that answer reads of a rehearsal.
 #[derive(Clone)]
 pub struct LiveReads {
     view: View,
@@ -20,12 +19,12 @@ pub struct LiveReads {
 }
 
 impl LiveReads {
-    /// Of this host.
+    /// Reads through the caches of this host.
     pub fn new(cache: &Cache, remote: Remote) -> Self {
         LiveReads { view: View::unremembered(cache), remote }
     }
 
-    /// Reads as this object's call would make them. A replay lets no effect through to any of these.
+    /// Capabilities of a call for this object. Replay performs no side effect through them.
     pub(super) fn of(&self, object: &Value) -> Capabilities {
         let namespace = meta::namespace(object).to_owned();
         let cluster = meta::label(object, CLUSTER_NAME)

@@ -1,4 +1,4 @@
-//! A component that waits to serve goes on being rehearsed: on each call of the serving one that ends, as far as there is time for it.
+//! Ongoing rehearsal of a component that waits to serve: on each call of the serving one that ends, as far as time allows.
 //!
 //! ```text
 //! call ends ─► recording ─► queue (bounded, the oldest go) ─► one call at a time, without effect, then rest ─► report
@@ -21,28 +21,25 @@ use super::{With, verdict};
 use crate::record::{Followed, Recordings, Rehearsed};
 use crate::wasm_provider::history::Rehearsal;
 
-/// How much longer than for a call a rehearsal rests after it: it takes a tenth of one processor at most.
+/// Rest after a rehearsed call, as a multiple of its duration: at most a tenth of one processor is used.
 const REST: u32 = 9;
-/// Entries of the report that are kept; a status shows fewer.
+/// Entries kept in the report; a status shows fewer.
 const ENTRIES: usize = 32;
 
-/// What a rehearsal is of.
+/// Candidate, and the component that it is compared with.
 pub(crate) struct Subject {
-    /// Name of the WasmProvider.
     pub(crate) name: String,
-    /// The component that waits.
     pub(crate) candidate: Arc<Provider>,
-    /// What it runs with.
     pub(crate) with: With,
-    /// Digest of the component whose calls count.
+    /// Digest of the component whose calls are rehearsed.
     pub(crate) serves: String,
-    /// What an earlier process of this host saw differ. It counts as long as the component waits.
+    /// Differences that an earlier process found. They count as long as the candidate waits.
     pub(crate) before: Option<Rehearsal>,
-    /// Who is woken when there is news.
+    /// Woken when there is news.
     pub(crate) wakes: Token,
 }
 
-/// A rehearsal that goes on until this is dropped.
+/// A rehearsal in the background, until dropped.
 pub(crate) struct Ongoing {
     shared: Arc<Shared>,
     task: AbortHandle,
@@ -53,7 +50,7 @@ struct Shared {
     population: Mutex<Population>,
 }
 
-/// What of a rehearsal is told.
+/// Published state of a rehearsal.
 #[derive(Clone)]
 pub(crate) struct Told {
     pub(crate) standing: Standing,
@@ -62,7 +59,7 @@ pub(crate) struct Told {
 }
 
 impl Ongoing {
-    /// Rehearses what is recorded, then goes on in the background.
+    /// Rehearses the recorded calls, then continues in the background.
     pub(crate) async fn start(subject: Subject, recordings: Recordings, interests: Arc<Interests>) -> Self {
         let (recent, followed) = recordings.follow(&subject.name);
         let mut work = Work::new(subject, recordings, interests);
@@ -76,7 +73,7 @@ impl Ongoing {
         Ongoing { shared, task }
     }
 
-    /// What is told, to somebody who knows the objects that there are.
+    /// The published state; `population` decides which news are urgent.
     pub(crate) fn told(&self, population: Population) -> Told {
         *self.shared.population.lock() = population;
         self.shared.told.lock().clone()
@@ -104,7 +101,7 @@ impl Work {
         Work { subject, recordings, interests, report, standing: Standing { differing, ..Standing::default() } }
     }
 
-    /// Has the candidate make a call; whether that says anything about it.
+    /// Rehearses a call. Returns whether it counts.
     async fn call(&mut self, recording: &Recording) -> bool {
         let Subject { name, candidate, with, serves, .. } = &self.subject;
         // What another component did, one that was given up, say, is nothing to live up to.
@@ -165,7 +162,7 @@ impl Work {
     }
 }
 
-/// Until when to rest after a call.
+/// End of the rest after a call.
 fn rest(began: Instant, ended: Instant) -> Instant {
     ended + REST * ended.saturating_duration_since(began)
 }
@@ -177,7 +174,7 @@ async fn passed(moment: Option<Instant>) {
     }
 }
 
-/// What an earlier process saw stays, in words too, as long as nothing else is seen to differ.
+/// Adds the differences of an earlier process, and their summary as long as there are no new ones.
 fn together(before: Option<&Rehearsal>, now: Rehearsal) -> Rehearsal {
     let Some(before) = before else { return now };
     Rehearsal {

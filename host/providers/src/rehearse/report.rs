@@ -1,4 +1,4 @@
-//! What came out of a rehearsal, for people and for programs.
+//! Result of a rehearsal, as text and as JSON.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
@@ -11,25 +11,25 @@ use serde_json::Value;
 
 use super::difference::{Change, Difference};
 
-/// A rehearsal.
+/// Result of a rehearsal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// The provider's name.
+    /// Name of the provider.
     pub provider: String,
-    /// The candidate's version.
+    /// Version of the candidate.
     pub version: String,
-    /// The candidate's digest.
+    /// Digest of the candidate.
     pub digest: String,
-    /// Digests of the components that were recorded.
+    /// Digests of the recorded components.
     pub recorded: Vec<String>,
-    /// Calls that were rehearsed.
+    /// Number of rehearsed calls.
     pub total: usize,
-    /// Calls that came to the same.
+    /// Number of calls with the same outcome.
     pub same: usize,
-    /// The others; those that differ in the same of the same object are one.
+    /// The other calls; those of one object with the same differences are one entry.
     pub calls: Vec<Rehearsed>,
-    /// Others that are not among them, because there are too many.
+    /// Number of calls with differences that are not in `calls`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unlisted: usize,
 }
@@ -38,7 +38,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Calls for one object that did not come to the same.
+/// Calls for one object with the same verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rehearsed {
@@ -46,55 +46,55 @@ pub struct Rehearsed {
     pub object: String,
     /// `interface.function`.
     pub function: String,
-    /// The recorded call's id; of several, the last.
+    /// Id of the last such call.
     pub call: String,
-    /// How many calls differ in this way.
+    /// Number of such calls.
     pub times: usize,
-    /// In which way.
+    /// Outcome of the rehearsal.
     pub verdict: Verdict,
 }
 
-/// What a rehearsed call came to.
+/// Outcome of a rehearsed call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "verdict")]
 pub enum Verdict {
-    /// The same as recorded.
+    /// Same outcome as recorded.
     Same,
     /// It would write or answer something else.
     Different {
-        /// What.
+        /// Compared with the recording.
         differences: Vec<Difference>,
     },
-    /// It asked the outside world something else: what it would have been told is not known.
+    /// It made a request that is not the recorded one, so that no answer is known.
     Diverged {
-        /// The number of the request, from 1.
+        /// Number of the request, from 1.
         at: usize,
-        /// What was asked, and what is recorded.
+        /// The request, and the recorded one.
         message: String,
-        /// What the request differs in.
+        /// How the request differs.
         requests: Vec<Difference>,
-        /// Where it ended nevertheless: what differs then.
+        /// Differences of the outcome, if the call ended nevertheless.
         differences: Vec<Difference>,
     },
-    /// It was not tried.
+    /// The call was not made.
     Skipped {
-        /// Why.
+        /// Reason for a person.
         why: String,
     },
 }
 
-/// How text for people looks.
+/// Style of text output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paint {
     /// No colours.
     Plain,
-    /// Colours of a terminal.
+    /// ANSI colours.
     Ansi,
 }
 
-/// Characters of a value in text for people.
+/// Longest value in text output, in characters.
 const VALUE: usize = 120;
-/// Entries of a report.
+/// Entries of a report at most.
 const LISTED: usize = 1_000;
 
 impl Report {
@@ -135,18 +135,18 @@ impl Report {
         }
     }
 
-    /// Keeps at most so many entries.
+    /// Keeps the first `entries` entries.
     pub(super) fn keep(&mut self, entries: usize) {
         let rest = self.calls.drain(entries.min(self.calls.len())..);
         self.unlisted += rest.map(|call| call.times).sum::<usize>();
     }
 
-    /// Whether the candidate did the same in every call. True as well when there was none: look at [`Report::total`].
+    /// Whether no call differs. Also true without any call: see [`Report::total`].
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Calls that differ or diverge.
+    /// Number of calls that differ or diverge.
     pub fn differing(&self) -> usize {
         let differs = |call: &&Rehearsed| !matches!(call.verdict, Verdict::Skipped { .. });
         self.unlisted + self.calls.iter().filter(differs).map(|call| call.times).sum::<usize>()
@@ -171,7 +171,7 @@ impl Report {
         text
     }
 
-    /// All of it, by object and operation.
+    /// The whole report as text, by object and operation.
     pub fn people(&self, paint: Paint) -> String {
         let short = |digest: &str| digest.get(..19).unwrap_or(digest).to_owned();
         let recorded: Vec<String> = self.recorded.iter().map(|digest| short(digest)).collect();
@@ -200,13 +200,12 @@ impl Report {
     }
 }
 
-/// `Kind namespace/name`.
 pub(crate) fn object_name(object: &Value) -> String {
     format!("{} {}/{}", meta::kind(object), meta::namespace(object), meta::name(object))
 }
 
 impl Verdict {
-    /// The same with values that are short enough to be kept for long: whoever made them decides how long they are.
+    /// Cuts long values and lists, since the provider decides how long they are.
     pub(super) fn shortened(mut self) -> Self {
         let lists: [Option<&mut Vec<Difference>>; 2] = match &mut self {
             Verdict::Same | Verdict::Skipped { .. } => [None, None],
@@ -225,7 +224,7 @@ impl Verdict {
     }
 }
 
-/// Subjects of a difference that is kept, and changes of each.
+/// Differences kept per call, and changes of each.
 const CHANGES: usize = 32;
 
 fn shorten(value: &mut Value) {
@@ -235,7 +234,7 @@ fn shorten(value: &mut Value) {
     }
 }
 
-/// Differences for people, each with its changes.
+/// Differences as text, each with its changes.
 pub fn describe(differences: &[Difference], paint: Paint) -> String {
     let mut text = String::new();
     for Difference { subject, changes } in differences {
@@ -268,8 +267,8 @@ fn describe_change(text: &mut String, Change { path, before, after }: &Change, p
     let _ = writeln!(text, "      {line}");
 }
 
-/// A value in one line of bounded length. Control characters would drive the reader's terminal; JSON escapes all but DEL
-/// and C1.
+/// A value in one line of bounded length. Control characters, which would drive the terminal, are escaped: DEL and C1
+/// here, the others by JSON.
 fn shown(value: &Value) -> String {
     let text: String = value.to_string().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     match text.char_indices().nth(VALUE) {
@@ -279,7 +278,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl Paint {
-    /// For standard output: coloured on a terminal, unless `NO_COLOR` is set (no-color.org).
+    /// For standard output: colours on a terminal, unless `NO_COLOR` is set (no-color.org).
     pub fn of_stdout() -> Self {
         let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
         if colours { Paint::Ansi } else { Paint::Plain }

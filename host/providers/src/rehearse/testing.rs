@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capwasm_runtime::record::{Ended, Recording};
 use capwasm_runtime::{Answer, Facts, Function, Grants, Limits, Outcome};
 
-/// One of provider `p`, whose call has this id.
+/// A recording of provider `p`.
 pub(crate) fn recording(id: &str) -> Recording {
     let object = r#"{"apiVersion":"a.example/v1","kind":"Machine","metadata":{"namespace":"ns","name":"m"}}"#;
     Recording {

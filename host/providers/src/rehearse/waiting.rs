@@ -1,48 +1,45 @@
-//! When a component that waits has shown enough: decided from what came of the calls that it made along, and nothing else.
+//! Decides when a candidate was rehearsed enough.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Live calls that have to come to the same where nothing was recorded when the component came.
+/// Live calls with the same outcome that suffice when nothing was recorded before.
 pub(crate) const ENOUGH: usize = 20;
 
-/// How often what is new about a waiting component is told, unless it decides something.
+/// How often news are published unless they change the judgement.
 const PACE: Duration = Duration::from_secs(30);
 
-/// What came of the calls that a waiting component made along.
+/// Results of a candidate's rehearsed calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Standing {
-    /// Calls that were in memory when it came.
+    /// Calls that were recorded before it came.
     pub(crate) recorded: usize,
-    /// Calls since then.
     pub(crate) live: usize,
-    /// Calls of either that did not come to the same.
+    /// Calls of either with a different outcome.
     pub(crate) differing: usize,
-    /// Objects of the live ones, as `Kind namespace/name`; at most [`ENOUGH`].
+    /// Objects of the live calls, as `Kind namespace/name`; at most [`ENOUGH`].
     pub(crate) objects: BTreeSet<String>,
 }
 
-/// The objects of the provider's kinds.
+/// Objects of the provider's kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Population {
-    /// All of them, as `Kind namespace/name`; fewer than [`ENOUGH`].
+    /// All objects, as `Kind namespace/name`; fewer than [`ENOUGH`].
     Few(BTreeSet<String>),
-    /// More, or nobody knows.
+    /// [`ENOUGH`] or more, or unknown.
     Many,
 }
 
-/// What follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// It does the same.
+    /// Same outcome of all calls.
     Same,
-    /// It does not.
+    /// Different outcome of at least one.
     Differs,
-    /// There were too few calls to tell.
+    /// Too few calls.
     TooFew,
 }
 
-/// Judges.
 pub(crate) fn judge(standing: &Standing, population: &Population) -> Judgement {
     if standing.differing > 0 {
         return Judgement::Differs;
@@ -55,8 +52,8 @@ pub(crate) fn judge(standing: &Standing, population: &Population) -> Judgement {
     if standing.recorded > 0 || standing.live >= ENOUGH || everybody { Judgement::Same } else { Judgement::TooFew }
 }
 
-/// When what came of it is to be told, where `told` was told then: at once where something else follows from it, otherwise at a
-/// moderate pace; never when nothing is new.
+/// When `now` is to be published, `told` having been published at `then`: immediately when the judgement changes, after
+/// [`PACE`] when only figures do, never without news.
 pub(crate) fn due(told: &Standing, then: Instant, now: &Standing, population: &Population) -> Option<Instant> {
     if told == now {
         None

@@ -17,7 +17,6 @@ use crate::field::{DATA_SECRET_NAME, data_secret_created};
 use crate::layout::{Layout, Schema};
 use crate::related::Related;
 
-/// The role `bootstrap`.
 pub struct Bootstrap;
 
 #[async_trait]

@@ -13,7 +13,6 @@ use crate::field::{ENDPOINT_HOST, ENDPOINT_PORT, READY, initialized};
 use crate::layout::{Layout, Schema, Summary};
 use crate::related::Related;
 
-/// The role `control-plane`.
 pub struct ControlPlane;
 
 #[async_trait]
@@ -26,7 +25,7 @@ impl Rules for ControlPlane {
         &[Owner::Cluster]
     }
 
-    /// What else it waits for, a control plane decides by itself.
+    /// Everything else is up to the control plane provider.
     fn waits(&self, belongings: &Belongings) -> Result<(), Waiting> {
         belongings.has_cluster()
     }

@@ -1,5 +1,5 @@
-//! Any other kind of a provider's own. Nobody has to own its objects; the label `cluster.x-k8s.io/cluster-name` names their Cluster,
-//! if they have one. Of the status the host writes `Ready` alone.
+//! Other kinds of a provider. Their objects need no owner; the label `cluster.x-k8s.io/cluster-name` names their
+//! Cluster, if any. The host writes only `Ready` to their status.
 
 use async_trait::async_trait;
 use capwasm_reconcile::CacheError;
@@ -12,7 +12,6 @@ use crate::draft::Draft;
 use crate::layout::{Layout, Schema};
 use crate::related::Related;
 
-/// The role `controller`.
 pub struct Controller;
 
 #[async_trait]

@@ -14,13 +14,12 @@ use crate::field::{ENDPOINT_HOST, ENDPOINT_PORT, Field};
 use crate::layout::{Layout, Schema};
 use crate::related::Related;
 
-/// Somebody outside manages an infrastructure cluster.
+/// Annotation of externally managed infrastructure clusters.
 const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
 
-/// Where machines may stand: a map by name in v1beta1, a list in v1beta2.
+/// A map by name in v1beta1, a list in v1beta2.
 const FAILURE_DOMAINS: Field = Field("status.failureDomains");
 
-/// The role `infrastructure-cluster`.
 pub struct InfrastructureCluster;
 
 #[async_trait]
@@ -58,7 +57,7 @@ impl Rules for InfrastructureCluster {
     }
 }
 
-/// Failure domains as the contract has them; null where there are none.
+/// Failure domains in the contract's form; null without any.
 fn domains(contract: Contract, domains: &[FailureDomain]) -> Value {
     let entry = |domain: &FailureDomain| {
         let mut entry = Map::from_iter([("controlPlane".to_owned(), domain.control_plane.into())]);

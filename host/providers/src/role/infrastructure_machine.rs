@@ -12,7 +12,6 @@ use crate::field::{Field, PROVIDER_ID};
 use crate::layout::{Layout, Schema};
 use crate::related::Related;
 
-/// The role `infrastructure-machine`.
 pub struct InfrastructureMachine;
 
 #[async_trait]

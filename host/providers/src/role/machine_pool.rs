@@ -1,4 +1,4 @@
-//! Servers that come and go as one: an autoscaling group, say. They share the bootstrap data of their MachinePool.
+//! Servers managed as a group, such as an autoscaling group. They share the bootstrap data of their MachinePool.
 
 use async_trait::async_trait;
 use capwasm_api::contract::Contract;
@@ -13,10 +13,9 @@ use crate::field::{Field, READY, provisioned};
 use crate::layout::{Layout, Schema};
 use crate::related::Related;
 
-/// Provider ids of the instances that there are.
+/// Provider IDs of the existing instances.
 const PROVIDER_IDS: Field = Field("spec.providerIDList");
 
-/// The role `infrastructure-machine-pool`.
 pub struct MachinePool;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! `status` of a WasmProvider, as far as it is remembered from pass to pass: which components serve, served, and might.
+//! The part of a WasmProvider's `status` that is remembered: active, previous and candidate components.
 
 use capwasm_object::json;
 use serde::{Deserialize, Serialize};
@@ -6,68 +6,68 @@ use serde_json::Value;
 
 use crate::rehearse::{Paint, Report};
 
-/// One component.
+/// A component in the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// `sha256:<hex>`
+    /// `sha256:<hex>` of the component.
     pub digest: String,
-    /// The provider's own version.
+    /// Version of the provider, from its descriptor.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// Contract version that it speaks.
+    /// Contract version of the component.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub contract: String,
-    /// What it was pulled as: reference and digest of the manifest.
+    /// Reference with the digest of the manifest, for artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
-    /// Since when it is in this state, RFC 3339.
+    /// Since when it is in this state; RFC 3339.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub since: String,
-    /// Why it is in this state, in CamelCase.
+    /// CamelCase reason of this state.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// The component that the source has and that does not serve.
+/// A component of the source that does not serve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Candidate {
-    /// Which, and why not.
+    /// The component; its reason says why it does not serve.
     #[serde(flatten)]
     pub component: Record,
-    /// Why not, for a person.
+    /// Message to the reason.
     pub message: String,
-    /// `metadata.generation` when this was decided.
+    /// `metadata.generation` of the decision.
     pub generation: i64,
-    /// What a rehearsal showed.
+    /// Result of the rehearsal, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehearsal: Option<Rehearsal>,
 }
 
-/// Reasons of a candidate that waits for somebody.
+/// Reasons of a candidate that an approval lets serve.
 pub const WAITING: [&str; 3] = ["AwaitingApproval", "RehearsalDiffers", "NothingRecorded"];
 
 impl Candidate {
-    /// Whether it serves as soon as somebody approves it.
+    /// Whether an approval lets it serve.
     pub fn waits_for_approval(&self) -> bool {
         WAITING.contains(&self.component.reason.as_str())
     }
 }
 
-/// What a rehearsal showed.
+/// Result of a rehearsal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rehearsal {
-    /// Calls that were rehearsed.
+    /// Number of rehearsed calls.
     pub calls: usize,
-    /// Calls that did not come to the same.
+    /// Number of calls with another outcome.
     pub differences: usize,
-    /// The differences, shortened.
+    /// The differences as text, shortened.
     pub summary: String,
 }
 
-/// Longest text of a difference in a status, characters.
+/// Longest summary in characters.
 const SUMMARY: usize = 4096;
 
 impl From<&Report> for Rehearsal {
@@ -77,23 +77,23 @@ impl From<&Report> for Rehearsal {
     }
 }
 
-/// Reason of a candidate that served and was given up.
+/// Reason of a candidate that was rolled back.
 pub const ROLLED_BACK: &str = "RolledBack";
 
-/// Which components serve, served, and might.
+/// The components in the status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct History {
-    /// What serves.
+    /// The component that serves.
     pub active: Option<Record>,
-    /// What might.
+    /// The component of the source, if it does not serve.
     pub candidate: Option<Candidate>,
-    /// What served, the newest first.
+    /// Components that served, newest first.
     pub previous: Vec<Record>,
 }
 
 impl History {
-    /// As it stands in the object; nothing where that makes no sense.
+    /// Reads the status; what cannot be parsed is absent.
     pub fn of(object: &Value) -> Self {
         let part = |name: &str| object.pointer(&format!("/status/{name}")).cloned().filter(|value| !value.is_null());
         fn read<T: serde::de::DeserializeOwned>(value: Option<Value>) -> Option<T> {
@@ -106,7 +106,7 @@ impl History {
         }
     }
 
-    /// Writes it into the object.
+    /// Writes the status.
     ///
     /// # Errors
     /// Never, as far as is known: all of it is text.
@@ -118,24 +118,24 @@ impl History {
         Ok(())
     }
 
-    /// The digest that serves.
+    /// Digest of the active component.
     pub fn active(&self) -> Option<&str> {
         self.active.as_ref().map(|record| record.digest.as_str())
     }
 
-    /// The digest that was given up in this generation of the object.
+    /// Digest that was rolled back in this generation of the object.
     pub fn rejected(&self, generation: i64) -> Option<&str> {
         let candidate = self.candidate.as_ref()?;
         (candidate.component.reason == ROLLED_BACK && candidate.generation == generation)
             .then_some(candidate.component.digest.as_str())
     }
 
-    /// Whether a component serves or served: whatever it needs was installed.
+    /// Whether the component is active or previous, so that its CRDs were installed.
     pub fn served(&self, digest: &str) -> bool {
         self.active() == Some(digest) || self.previous.iter().any(|record| record.digest == digest)
     }
 
-    /// Every digest in it.
+    /// Digests of all components.
     pub fn digests(&self) -> Vec<&str> {
         let candidate = self.candidate.as_ref().map(|candidate| candidate.component.digest.as_str());
         self.active()
@@ -145,7 +145,7 @@ impl History {
             .collect()
     }
 
-    /// `component` serves, and what served before is kept, unless it was given up.
+    /// Makes `component` active; the former one becomes previous, unless it was rolled back.
     pub fn serve(&mut self, component: Record, limit: usize) {
         if self.candidate.as_ref().is_some_and(|candidate| candidate.component.digest == component.digest) {
             self.candidate = None;
@@ -168,7 +168,7 @@ impl History {
         self.active = Some(component);
     }
 
-    /// `component` might serve, and does not.
+    /// Makes a component the candidate; an unchanged one keeps its `since`.
     pub fn hold(&mut self, candidate: Candidate) {
         let since = match &self.candidate {
             Some(known)

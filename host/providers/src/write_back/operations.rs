@@ -1,12 +1,12 @@
-//! What an outcome asks for elsewhere, as the executor takes it.
+//! Operations of an outcome, as the executor takes them.
 
 use capwasm_object::json;
 use capwasm_reconcile::{Action, ClusterId, Operation, Place, Target};
 use capwasm_runtime::{ObjectRef, Operation as Wanted, Place as WantedPlace, Refused};
 use serde_json::{Value, json};
 
-/// Operations in order, up to the first that was not granted, which is returned. `namespace` is the object's; without a cluster
-/// there is no workload cluster to write to.
+/// Operations in order, up to the first without a grant, which is returned. `namespace` is the object's; without a
+/// cluster, operations on the workload cluster have no target.
 pub fn operations(
     wanted: &[Wanted],
     namespace: &str,
@@ -75,11 +75,11 @@ pub fn operations(
     (operations, None)
 }
 
-/// A merge patch and the subresource that it is for.
+/// Merge patch with its subresource.
 type PartialPatch = (Value, Option<&'static str>);
 
-/// A patch as API servers take it: the status by its subresource, after the rest if there is any. A resource version holds for
-/// the first of two, whose write changes it.
+/// Splits a patch for API servers: the status goes to its subresource, after the rest. A resource version guards the
+/// first patch only, which changes it.
 fn patches(merge: &Value) -> (PartialPatch, Option<PartialPatch>) {
     let Some(status) = merge.get("status") else { return ((merge.clone(), None), None) };
     let mut rest = merge.clone();
@@ -97,7 +97,7 @@ fn patches(merge: &Value) -> (PartialPatch, Option<PartialPatch>) {
     ((merge.clone(), Some("status")), None)
 }
 
-/// An object for the management cluster without a namespace stands in the reconciled object's.
+/// Defaults the namespace of an object for the management cluster to that of the reconciled object.
 fn with_namespace(object: &Value, place: WantedPlace, namespace: &str) -> Value {
     let mut object = object.clone();
     if place == WantedPlace::Management && json::text(&object, "/metadata/namespace").is_none() && !namespace.is_empty()

@@ -1,4 +1,4 @@
-//! A kind, an object and a call, for the tests of what is written back.
+//! Fixtures for tests of write-back: a kind, an object and a call.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -15,7 +15,7 @@ use super::{Ending, Subject, plan};
 use crate::belongings::Belongings;
 use crate::role::ServedKind;
 
-/// A kind of a role with the fields that most have.
+/// A kind with the fields that most kinds of the role have.
 pub fn kind(role: Role) -> KindDescriptor {
     KindDescriptor {
         role,
@@ -33,13 +33,13 @@ pub fn kind(role: Role) -> KindDescriptor {
     }
 }
 
-/// An object of that kind, without any status.
+/// An object of that kind without status.
 pub fn object() -> Value {
     json!({"apiVersion": "infrastructure.example/v1beta2", "kind": "Thing",
         "metadata": {"name": "t", "namespace": "ns", "uid": "u", "generation": 3, "labels": {"cluster.x-k8s.io/cluster-name": "c"}}, "spec": {}})
 }
 
-/// The plan of a kind's object, which belongs to the cluster `ns/c`, and to whom its owner references say.
+/// The plan for an object of a kind, which belongs to the Cluster `ns/c` and to its owner references.
 pub fn plan_of(kind: KindDescriptor, contract: Contract, object: &Value, ending: Ending<'_>) -> Plan {
     let kind = ServedKind::new(kind, contract).unwrap();
     let of_pool =
@@ -53,7 +53,6 @@ pub fn plan_of(kind: KindDescriptor, contract: Contract, object: &Value, ending:
     plan(&Subject { kind: &kind, object, belongings: &belongings, now }, ending)
 }
 
-/// The plan of a call that replied.
 pub fn write(
     role: Role,
     contract: Contract,
@@ -64,7 +63,6 @@ pub fn write(
     plan_of(kind(role), contract, object, Ending::Replied(&answer, outcome))
 }
 
-/// An answer of an infrastructure cluster with one failure domain.
 pub fn cluster(provisioned: bool, host: &str) -> Answer {
     Answer::Cluster(ClusterAnswer {
         provisioned,
@@ -77,8 +75,8 @@ pub fn cluster(provisioned: bool, host: &str) -> Answer {
     })
 }
 
-/// The kinds of Cluster API Provider OpenStack 0.14: v1beta1 conditions, both words for what is provisioned, and a status that
-/// is refused without `ready`.
+/// Kinds of Cluster API Provider OpenStack 0.14: v1beta1 conditions, both fields for provisioned, and a status that
+/// requires `ready`.
 pub fn older(role: Role, version: &str, contract: &str) -> (KindDescriptor, Contract) {
     let condition = json!({"properties": {"type": {}, "status": {}, "severity": {}, "reason": {}, "message": {}}});
     let status = json!({"required": ["ready"], "properties": {
@@ -90,7 +88,7 @@ pub fn older(role: Role, version: &str, contract: &str) -> (KindDescriptor, Cont
     (KindDescriptor { version: version.into(), crd, ..kind(role) }, contract)
 }
 
-/// The status that such a kind is written with.
+/// The status that the plan for such a kind writes.
 pub fn write_older(
     (kind, contract): &(KindDescriptor, Contract),
     object: &Value,

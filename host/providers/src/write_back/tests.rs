@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::testing::{cluster, kind, object, plan_of, write};
 use super::{Ending, Waiting};
 
-/// C15: nothing is claimed before the provider says so; C17's other half: what latched stays.
+/// C15: nothing is claimed before the provider says so; C17: what latched stays.
 #[test]
 fn what_latched_is_never_taken_back() {
     let first = write(

@@ -7,10 +7,10 @@
 use capwasm_object::{merge_patch, meta};
 use serde_json::{Map, Value, json};
 
-/// Metadata that a plan can change; the rest is the server's.
+/// Metadata that a plan can change.
 const OWN_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
-/// The patch for everything but the status. Finalizers in `release` stay for now, whatever is desired.
+/// The patch for everything but the status. Finalizers in `release` are not removed by it.
 pub(crate) fn own_patch(observed: &Value, desired: &Value, release: &[String]) -> Option<Value> {
     let mut wanted = own_part(desired);
     let kept: Vec<&str> = meta::finalizers(observed)
@@ -43,7 +43,7 @@ pub(crate) fn status_patch(observed: &Value, desired: &Value, live: &Value) -> O
     Some(patch)
 }
 
-/// The patch that takes the released finalizers away, `None` when there are none.
+/// The patch that removes the released finalizers, if the object has any.
 pub(crate) fn release_patch(live: &Value, release: &[String]) -> Option<Value> {
     let is_released = |finalizer: &&str| release.iter().any(|released| released == finalizer);
     if !meta::finalizers(live).any(|finalizer| is_released(&finalizer)) {
@@ -55,12 +55,12 @@ pub(crate) fn release_patch(live: &Value, release: &[String]) -> Option<Value> {
     Some(patch)
 }
 
-/// Makes the server refuse the patch unless the object is as it was in `seen`.
+/// Adds the resourceVersion of `seen`, so that the server refuses the patch if the object has changed.
 pub(crate) fn guard(patch: &mut Value, seen: &Value) {
     patch["metadata"]["resourceVersion"] = json!(meta::resource_version(seen));
 }
 
-/// Everything but identity, the server's metadata, and the status.
+/// The object without apiVersion, kind, status and metadata that only the server sets.
 fn own_part(object: &Value) -> Value {
     let mut own = object.as_object().cloned().unwrap_or_default();
     for field in ["apiVersion", "kind", "status"] {
@@ -86,8 +86,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Replays the changes of every condition list in `patch`, which was made against `before`, on `now`. Returns whether
-/// there was any.
+/// Applies the changes of each condition list in `patch`, computed from `before`, to `now`. Returns whether there were
+/// any.
 fn rebase_conditions(patch: &mut Value, before: &Value, now: &Value) -> bool {
     let Some(fields) = patch.as_object_mut() else { return false };
     let mut found = false;

@@ -19,12 +19,12 @@ use crate::{
     metrics::{Metrics, WriteLabels},
 };
 
-/// Events waiting to be written; beyond that they are dropped, as they must not hold up what they tell of.
+/// Events waiting to be written at most; further ones are dropped, since events must not delay passes.
 const BACKLOG: usize = 4096;
-/// Series that are remembered; beyond that those longest silent are forgotten.
+/// Series remembered at most; the oldest are forgotten.
 const SERIES: usize = 8192;
 
-/// Takes events and writes them in its own task.
+/// Queues events, and writes them in a task.
 pub(super) struct Recorder {
     sender: mpsc::Sender<Message>,
 }
@@ -125,7 +125,7 @@ impl Note {
     }
 }
 
-/// The server takes 1,024 bytes of message.
+/// The server accepts 1,024 bytes of message.
 fn shortened(message: &str) -> &str {
     let mut end = message.len().min(1024);
     while !message.is_char_boundary(end) {
@@ -144,7 +144,7 @@ struct Book {
     series: HashMap<(String, String), Series>,
 }
 
-/// The repeats of one event.
+/// Occurrences of one event.
 struct Series {
     count: u64,
     unwritten: u64,
@@ -152,7 +152,7 @@ struct Series {
 }
 
 impl Series {
-    /// The more often it was told already, the less often it is told again.
+    /// Time until the next update: the more occurrences, the longer.
     fn interval(&self) -> Duration {
         Duration::from_secs(match self.count {
             ..5 => 2,
@@ -202,7 +202,7 @@ impl Book {
         self.series.insert(id, Series { count, unwritten: 0, written: Instant::now() });
     }
 
-    /// Whether the Event object was still there to count on.
+    /// Updates the Event object. Returns `false` when it no longer exists.
     async fn repeat(&self, note: &Note, count: u64) -> bool {
         let patch = json!({"count": count, "lastTimestamp": stamp(note.at)});
         let answer = self.requests.merge(&event_kind(), &note.namespace, &note.name, None, &patch).await;

@@ -1,4 +1,4 @@
-//! Finalizers that objects are created with: an object that a plan creates needs no second write before its reconciler may act.
+//! Finalizers of new objects: an object that a plan creates needs no second write before its reconciler may act.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,12 +8,11 @@ use serde_json::Value;
 
 use crate::kind::Kind;
 
-/// What the reconcilers of this process put on every object of their kinds. Cheap to clone.
+/// Finalizers that the reconcilers of this process add to every object of their kinds. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct InitialFinalizers(Arc<RwLock<HashMap<Kind, Vec<String>>>>);
 
 impl InitialFinalizers {
-    /// From now on objects of the kind are created with these finalizers.
     pub(crate) fn set(&self, kind: &Kind, finalizers: Vec<String>) {
         let mut kinds = self.0.write();
         if finalizers.is_empty() {

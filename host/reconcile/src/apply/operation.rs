@@ -1,4 +1,4 @@
-//! One write: how each action is carried out, and when it is none.
+//! Carries out the action of an operation.
 
 use capwasm_contract::{Refusal, Refused};
 use capwasm_object::{conditions, merge_patch, meta, owners};
@@ -14,10 +14,10 @@ use crate::{
     plan::{Action, Operation, Propagation, Target},
 };
 
-/// How often setting a condition on another's object is tried against concurrent writers.
+/// Attempts to set a condition against concurrent writers.
 const CONDITION_TRIES: usize = 4;
 
-/// Writes to one API server in the name of one controller.
+/// Writes to one API server on behalf of one controller.
 pub(super) struct Writer<'a> {
     pub(super) controller: &'a str,
     pub(super) cache: &'a Cache,
@@ -26,7 +26,6 @@ pub(super) struct Writer<'a> {
     pub(super) initial_finalizers: &'a InitialFinalizers,
 }
 
-/// Whether both set conditions of the same object.
 pub(super) fn is_one_write(one: &Operation, next: &Operation) -> bool {
     match (&one.action, &next.action) {
         (Action::SetCondition { target, .. }, Action::SetCondition { target: other, .. }) => target == other,
@@ -35,7 +34,8 @@ pub(super) fn is_one_write(one: &Operation, next: &Operation) -> bool {
 }
 
 impl Writer<'_> {
-    /// Carries out one action, or several that are one write, for the object `owner`, and adds what it wrote to `done`.
+    /// Carries out one action, or several that are one write, for the object `owner`. Appends what was written to
+    /// `done`.
     pub(super) async fn run<'p>(
         &self,
         owner: &Value,
@@ -64,7 +64,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A merge patch. Kinds without a status subresource take the status with the rest.
+    /// Sends a merge patch. Kinds without a status subresource take the status with the rest.
     pub(super) async fn merge(
         &self,
         kind: &Kind,
@@ -109,7 +109,7 @@ impl Writer<'_> {
         }
     }
 
-    /// An object of that name exists, or may. It is ours when an earlier pass of the same owner made it.
+    /// Adopts an existing object of that name, if an earlier pass of the same owner created it.
     async fn adopt(&self, key: &Key, wanted: &Value, exists: Refused, done: &mut Vec<Written>) -> Result<(), Refused> {
         let Some(found) = self.cache.get_live(&key.kind, &key.namespace, &key.name).await? else {
             return Err(Refused { refusal: Refusal::Conflict, ..exists });
@@ -283,7 +283,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The whole object as the cache has it, if it watches the kind already.
+    /// The whole object from the cache, if the kind is watched already.
     async fn held(&self, key: &Key) -> Option<Value> {
         if self.cache.holds_metadata_only(&key.kind) {
             return None;
@@ -330,7 +330,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether `found` was made for the same owner as `wanted`.
+/// Whether `found` was created for the owner of `wanted`.
 fn is_ours(found: &Value, wanted: &Value) -> bool {
     let created_for = |object: &Value| {
         object["metadata"]["annotations"][CREATED_FOR].as_str().filter(|uid| !uid.is_empty()).map(str::to_owned)

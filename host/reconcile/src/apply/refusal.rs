@@ -1,10 +1,9 @@
-//! What a failed request means for the one who wanted it.
+//! Classifies errors of requests.
 
 use capwasm_contract::{Refusal, Refused};
 
 use crate::cache::CacheError;
 
-/// What a request to an API server came to.
 pub(super) fn of_request(error: kube::Error) -> Refused {
     match error {
         kube::Error::Api(status) => {

@@ -1,4 +1,4 @@
-//! Which intents server-side apply was asked for already, so that an unchanged intent on an unchanged object costs no request.
+//! Applied intents, so that an unchanged intent on an unchanged object costs no request.
 
 use std::{
     collections::HashMap,
@@ -10,17 +10,17 @@ use serde_json::Value;
 
 use crate::kind::{Key, Source};
 
-/// Beyond this many, all are forgotten: that costs one request each.
+/// Intents remembered at most; beyond that all are forgotten, which costs one request each.
 const CAPACITY: usize = 50_000;
 
-/// The last intent per object and field manager, and the resourceVersion that it led to.
+/// Digest of the last intent per object and field manager, with the resulting resourceVersion.
 #[derive(Default)]
 pub(super) struct SsaCache {
     applied: Mutex<HashMap<u64, (u64, u64)>>,
 }
 
 impl SsaCache {
-    /// Whether this intent led to `version` of the object.
+    /// Whether this intent resulted in `version` of the object.
     pub(super) fn has(&self, source: &Source, key: &Key, manager: &str, intent: &Value, version: u64) -> bool {
         self.applied.lock().get(&identity(source, key, manager)) == Some(&(digest(intent), version))
     }

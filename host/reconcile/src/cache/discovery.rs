@@ -11,10 +11,10 @@ use parking_lot::Mutex;
 use super::CacheError;
 use crate::kind::Kind;
 
-/// How long an answer is believed: a CRD may start to serve a newer version.
+/// How long results are cached: a CRD may start to serve a newer version.
 const BELIEVED_FOR: Duration = Duration::from_secs(600);
 
-/// Least and most delay before looking again for a kind that is not there.
+/// Bounds of the delay before an unknown kind is looked up again.
 const SOONEST_LOOK: Duration = Duration::from_millis(200);
 const LATEST_LOOK: Duration = Duration::from_secs(300);
 
@@ -53,11 +53,11 @@ pub fn crd_kind() -> Kind {
 /// Group, version ("" = preferred) and kind.
 type Question = (String, String, String);
 
-/// The kinds that the server has told of.
+/// Known kinds of a server.
 pub(super) struct Discovery {
     client: kube::Client,
     known: Mutex<HashMap<Question, (Kind, Instant)>>,
-    /// Since when a kind of a group is missed, and at which state of the CRDs.
+    /// Unknown kinds: since when, and at which state of the CRDs.
     missed: Mutex<HashMap<(String, String), (u64, Instant)>>,
 }
 
@@ -94,8 +94,8 @@ impl Discovery {
         Err(CacheError::UnknownKind { group_version, kind: kind.to_owned() })
     }
 
-    /// When to look again for a kind that the server does not know, with the CRDs at state `crds`. A CRD is served a
-    /// little later than it says so; after that, only a change of the CRDs helps.
+    /// When to look up an unknown kind again, with the CRDs at state `crds`. A CRD is served a little later than its
+    /// status says; after that, only a change of the CRDs helps.
     pub(super) fn look_again_after(&self, group: &str, kind: &str, crds: u64) -> Duration {
         let (now, key) = (Instant::now(), (group.to_owned(), kind.to_owned()));
         let mut missed = self.missed.lock();
@@ -107,7 +107,7 @@ impl Discovery {
         now.duration_since(*since).clamp(SOONEST_LOOK, LATEST_LOOK)
     }
 
-    /// The versions of a group, the preferred one first.
+    /// Versions of a group, preferred one first.
     async fn versions(&self, group: &str) -> Result<Vec<String>, kube::Error> {
         if group.is_empty() {
             return Ok(vec!["v1".to_owned()]);

@@ -1,4 +1,4 @@
-//! Requests on JSON objects, by kind. kube's own typed and dynamic APIs split an object into parts first.
+//! Requests on JSON objects by kind. kube's own APIs take objects apart first.
 
 use std::time::Duration;
 
@@ -10,12 +10,11 @@ use serde_json::Value;
 
 use crate::kind::Kind;
 
-/// How long a read may take.
+/// Timeout of reads.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a write may take: longer, as one that was given up may have happened.
+/// Timeout of writes: longer, since an abandoned write may have happened.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A client, and the few requests that are made with it.
 #[derive(Clone)]
 pub(crate) struct Requests {
     client: kube::Client,
@@ -30,7 +29,6 @@ impl Requests {
         &self.client
     }
 
-    /// The object, or `None` when it is not there.
     pub(crate) async fn get(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Value>, kube::Error> {
         // References in objects hold what their writers like; no object can have such a name.
         if !is_segment(name) || !(namespace.is_empty() || is_segment(namespace)) {
@@ -48,7 +46,7 @@ impl Requests {
         }
     }
 
-    /// All objects that the selector selects, page by page.
+    /// All selected objects, page by page.
     pub(crate) async fn list(&self, kind: &Kind, namespace: &str, labels: &str) -> Result<Vec<Value>, kube::Error> {
         let mut parameters = ListParams::default().limit(500);
         if !labels.is_empty() {
@@ -137,7 +135,7 @@ impl Requests {
         }
     }
 
-    /// The deleted object, or a Status when it is gone at once.
+    /// The deleted object, or a `Status`.
     pub(crate) async fn delete(
         &self,
         kind: &Kind,
@@ -158,7 +156,7 @@ fn collection(kind: &Kind, namespace: &str) -> Result<Request, kube::Error> {
     Ok(Request::new(kind.path(namespace, None)))
 }
 
-/// Names and namespaces become parts of a path as they are.
+/// Checks a name that becomes part of a path.
 fn segment(name: &str) -> Result<&str, kube::Error> {
     if is_segment(name) {
         return Ok(name);
@@ -167,13 +165,13 @@ fn segment(name: &str) -> Result<&str, kube::Error> {
     Err(kube::Error::BuildRequest(kube::core::request::Error::Validation(problem)))
 }
 
-/// Whether a name is one part of a path, and nothing more.
+/// Whether a name is exactly one segment of a path.
 fn is_segment(name: &str) -> bool {
     !matches!(name, "" | "." | "..")
         && !name.chars().any(|c| matches!(c, '/' | '?' | '#' | '%' | '\\') || c.is_whitespace() || c.is_control())
 }
 
-/// Lists of built-in kinds leave apiVersion and kind out of their items; managedFields interest nobody here.
+/// Adds apiVersion and kind, which lists of built-in kinds omit in items, and removes managedFields.
 pub(super) fn complete(kind: &Kind, object: &mut Value) {
     if let Some(fields) = object.as_object_mut() {
         fields.insert("apiVersion".to_owned(), Value::String(kind.api_version()));

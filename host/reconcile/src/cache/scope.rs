@@ -1,24 +1,24 @@
-//! What of a server's objects a cache watches: everything that is read, or only some kinds, or a part of a kind.
+//! Scope of a cache: everything that is read, some kinds, or a part of a kind.
 
 use crate::{kind::Kind, selector::Selector};
 
-/// What is cached at all.
+/// Kinds that a cache watches.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope {
-    /// Every kind that is read.
+    /// All kinds that are read.
     Everything,
-    /// Only this; all else is read live, and a read of it wakes nobody. A kind stands here once.
+    /// Only these, each kind once. Other reads are live and trigger no reconcile.
     Only(&'static [Extent]),
 }
 
-/// How much of a kind is cached.
+/// A kind, or a part of it, that is watched.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
     /// API group; empty for the core group.
     pub group: &'static str,
     /// Kind in CamelCase.
     pub kind: &'static str,
-    /// All of its objects, or one namespace's with these labels.
+    /// `None` for all objects.
     pub part: Option<Part>,
 }
 
@@ -28,7 +28,8 @@ impl Extent {
         Self { group, kind, part: None }
     }
 
-    /// The objects of one namespace that carry these labels. A list with exactly these labels is answered from the watch.
+    /// The objects of one namespace with these labels. Only a list with exactly these labels is answered from the
+    /// watch.
     pub const fn part(
         group: &'static str,
         kind: &'static str,
@@ -39,7 +40,7 @@ impl Extent {
     }
 }
 
-/// Some objects of a namespaced kind.
+/// Objects of one namespace with certain labels.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     pub(super) namespace: &'static str,
@@ -51,13 +52,13 @@ impl Part {
         Selector::labels(self.labels.iter().copied())
     }
 
-    /// Whether a list asks for just this part.
+    /// Whether a list asks for exactly this part.
     fn is(&self, namespace: Option<&str>, selector: &Selector) -> bool {
         namespace == Some(self.namespace) && *selector == self.selector()
     }
 }
 
-/// What a cache knows of a kind.
+/// How much of a kind a cache watches.
 #[derive(Clone, Copy)]
 pub(super) enum Coverage {
     Whole,
@@ -75,7 +76,7 @@ impl Coverage {
         }
     }
 
-    /// Whether an object of that namespace may be among what is watched.
+    /// Whether the watch may have an object of that namespace.
     pub(super) fn may_hold(&self, namespace: &str) -> bool {
         match self {
             Self::Whole => true,

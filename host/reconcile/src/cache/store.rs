@@ -1,4 +1,4 @@
-//! The objects of one kind, indexed; and how far it has followed the server.
+//! Indexed objects of one kind, and the version that was reached.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -22,24 +22,23 @@ type Id = (Arc<str>, Arc<str>);
 /// The objects that share a label or an owner, in listing order.
 type Postings = BTreeMap<Id, Arc<Entry>>;
 
-/// One object.
 pub(super) struct Entry {
     id: Id,
     pub(super) uid: Arc<str>,
-    /// resourceVersion as a number, 0 where it is none.
+    /// resourceVersion as a number; 0 if it is not numeric.
     pub(super) version: u64,
     pub(super) deleting: bool,
     labels: Box<[Label]>,
     owners: Box<[Arc<str>]>,
     encoded: Box<str>,
-    /// The parsed form while somebody holds it.
+    /// The parsed object, as long as it is in use.
     parsed: Mutex<Weak<Value>>,
     /// Of what is news to somebody.
     digests: Mutex<Vec<(News, u64)>>,
 }
 
 impl Entry {
-    /// The object, parsed unless somebody else holds it parsed already.
+    /// The parsed object, shared while in use.
     pub(super) fn object(&self) -> Result<Arc<Value>, serde_json::Error> {
         let mut parsed = self.parsed.lock();
         if let Some(object) = parsed.upgrade() {
@@ -54,7 +53,6 @@ impl Entry {
         self.labels.iter().find(|label| &*label.0 == key).map(|label| label.1.clone())
     }
 
-    /// The object as JSON text.
     pub(super) fn text(&self) -> &str {
         &self.encoded
     }
@@ -85,7 +83,6 @@ impl Entry {
     }
 }
 
-/// The objects of one kind.
 pub(super) struct Store {
     source: Source,
     kind: Kind,
@@ -103,7 +100,7 @@ struct Data {
     bytes: usize,
 }
 
-/// How far the store has followed, and who waits for it to come further.
+/// Reached version, and waiters for later ones.
 #[derive(Default)]
 struct Progress {
     reached: u64,
@@ -112,7 +109,7 @@ struct Progress {
     for_removal: HashMap<Arc<str>, Vec<oneshot::Sender<()>>>,
 }
 
-/// A list that replaces what the store holds, while it is coming in.
+/// A list in progress, which will replace the store's content.
 #[derive(Default)]
 pub(super) struct Listing {
     seen: HashSet<Id>,
@@ -170,18 +167,18 @@ impl Store {
         self.data.read().objects.values().flat_map(BTreeMap::values).map(|entry| entry.id.clone()).collect()
     }
 
-    /// Number of objects and of their encoded bytes.
+    /// Number of objects, and their encoded bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         let data = self.data.read();
         (data.objects.values().map(BTreeMap::len).sum(), data.bytes)
     }
 
-    /// The last version that the store has seen.
+    /// Last version seen.
     pub(super) fn version(&self) -> u64 {
         self.progress.lock().reached
     }
 
-    /// `None` when the store has seen `version`; otherwise what tells when it has.
+    /// `None` when the store has seen `version`; otherwise resolves when it has.
     pub(super) fn reached(&self, version: u64) -> Option<oneshot::Receiver<()>> {
         let mut progress = self.progress.lock();
         if progress.reached >= version {
@@ -194,7 +191,7 @@ impl Store {
         Some(receiver)
     }
 
-    /// `None` when the store does not hold that object; otherwise what tells when it does not.
+    /// `None` when the store does not have that object; otherwise resolves when it is gone.
     pub(super) fn gone(&self, namespace: &str, name: &str, uid: &Arc<str>) -> Option<oneshot::Receiver<()>> {
         // Locked first, so that no removal slips in between looking and waiting.
         let mut progress = self.progress.lock();
@@ -204,13 +201,13 @@ impl Store {
         Some(receiver)
     }
 
-    /// An object was added or changed.
+    /// Adds or replaces an object.
     pub(super) fn apply(&self, object: Value) {
         let version = self.put(object).1;
         self.advance(version);
     }
 
-    /// An object was deleted; `object` is its last state, with the version of the deletion.
+    /// Removes an object; `object` is its last state, with the version of the deletion.
     pub(super) fn delete(&self, object: &Value) {
         let entry = self.encode(&mut object.clone());
         // A late event about an earlier object of the same name must not take the new one away.
@@ -223,14 +220,14 @@ impl Store {
         self.advance(entry.version);
     }
 
-    /// An object of a list.
+    /// Adds an object of a list.
     pub(super) fn apply_listed(&self, listing: &mut Listing, object: Value) {
         let (id, version) = self.put(object);
         listing.highest = listing.highest.max(version);
         listing.seen.insert(id);
     }
 
-    /// The list is complete: what it did not hold is gone. `at_least` is a version that the list is known to be at.
+    /// Completes a list: other objects are removed. `at_least` is a version that the list is known to include.
     pub(super) fn finish(&self, listing: Listing, at_least: u64) {
         for id in self.names() {
             if !listing.seen.contains(&id) {

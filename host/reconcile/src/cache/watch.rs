@@ -1,4 +1,4 @@
-//! Keeps a [`Store`] in step with the server.
+//! Watches a kind into its [`Store`].
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -26,18 +26,18 @@ use super::{
 };
 use crate::kind::Kind;
 
-/// A server that takes the parameters of a streaming list for noise never ends it; after this time we list instead.
+/// Servers that ignore the parameters of a streaming list never end it; after this time the kind is listed instead.
 const STREAMING_LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A list that was asked for is given up for another one only after this time: many keys may ask for it while it runs.
+/// A running list is not replaced by another one before this time: many keys may ask for one meanwhile.
 const LONGEST_LIST: Duration = Duration::from_secs(60);
 
-/// Delays before asking again for a kind that is not served: shorter than the watcher's own, as its CRD may just be
-/// on its way, and a kind that nobody ever installs costs one request each time.
+/// Delays before an unserved kind is tried again: shorter than the watcher's own, as its CRD may be about to be
+/// installed.
 const LEAST_UNSERVED: Duration = Duration::from_millis(200);
 const MOST_UNSERVED: Duration = Duration::from_secs(10);
 
-/// One kind's watch, running in its own task, which ends with it.
+/// The watch of one kind; its task ends when this is dropped.
 pub(super) struct Watch {
     store: Arc<Store>,
     progress: watch::Receiver<Progress>,
@@ -45,14 +45,14 @@ pub(super) struct Watch {
     _end: DropGuard,
 }
 
-/// How far a watch is.
+/// State of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Its first list is not complete.
+    /// The first list is not complete.
     Waiting,
-    /// Its store shows the server's objects.
+    /// The store shows the server's objects.
     Synced,
-    /// The server does not serve the kind. It is asked again.
+    /// The server does not serve the kind; it is tried again.
     Unserved,
 }
 
@@ -60,7 +60,7 @@ pub(super) enum Progress {
 struct Shared {
     problem: Mutex<String>,
     relist: Notify,
-    /// A version that a list begun now is known to include.
+    /// Version that a list started now is known to include.
     floor: Mutex<u64>,
 }
 
@@ -105,7 +105,7 @@ impl Watch {
         &self.store
     }
 
-    /// Returns once the first list is complete, or the server has said that it does not serve the kind.
+    /// Waits until the first list is complete, or the kind is known to be unserved.
     pub(super) async fn synced(&self) -> Progress {
         match self.progress.clone().wait_for(|progress| *progress != Progress::Waiting).await {
             Ok(progress) => *progress,
@@ -114,12 +114,12 @@ impl Watch {
         }
     }
 
-    /// The last error, empty when there was none.
+    /// The last error; empty without one.
     pub(super) fn problem(&self) -> String {
         self.shared.problem.lock().clone()
     }
 
-    /// Drops the running watch for a fresh list, which is known to include `mark`.
+    /// Replaces the watch by a fresh list, which is known to include `mark`.
     pub(super) fn relist(&self, mark: &Mark) {
         if let Mark::Version(version) = mark {
             let mut floor = self.shared.floor.lock();
@@ -129,17 +129,17 @@ impl Watch {
     }
 }
 
-/// Secrets would keep key material in memory, CRDs megabytes of schemas.
+/// Secrets would keep key material in memory, CRDs large schemas.
 pub(super) fn metadata_only(kind: &Kind) -> bool {
     kind.is("", "Secret") || kind.is("apiextensions.k8s.io", "CustomResourceDefinition")
 }
 
-/// How the current stream got its first objects.
+/// How a watch gets its initial objects.
 #[derive(Clone, Copy, PartialEq)]
 enum Begin {
-    /// A list sent as watch events: cheap on the server, may be a little old.
+    /// Streaming list: cheap for the server, may be slightly stale.
     Streaming,
-    /// A list in pages, consistent.
+    /// List in pages: consistent.
     Pages,
 }
 
@@ -244,13 +244,12 @@ fn refuses_streaming(error: &Error) -> bool {
     matches!(error, Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 400 | 406 | 422))
 }
 
-/// The kind, or this version of it, is not there.
 fn is_unserved(error: &Error) -> bool {
     let (Error::InitialListFailed(error) | Error::WatchStartFailed(error)) = error else { return false };
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-/// An object as it came, with just enough taken out for kube's watcher to follow it.
+/// The whole object, with the metadata that kube's watcher needs.
 #[derive(Clone, Debug)]
 struct Watched {
     metadata: ObjectMeta,

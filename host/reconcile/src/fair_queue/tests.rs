@@ -8,7 +8,7 @@ fn of(flow: &str) -> Flow {
     Some(flow.into())
 }
 
-/// Who has a slot after these asked, `a1` being the first of flow `a`; in small letters for changes, in capitals for resyncs.
+/// Who gets a slot; `a1` is the first of flow `a`. Small letters are changes, capitals resyncs.
 fn admitted(count: usize, asking: &str) -> (FairQueue<String>, String) {
     let mut queue = FairQueue::new(count);
     let granted: Vec<String> = asking.split_whitespace().filter_map(|who| who_has_it(ask(&mut queue, who))).collect();

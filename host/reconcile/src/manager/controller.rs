@@ -1,4 +1,4 @@
-//! One controller: its keys, and a pass over one of them.
+//! A controller: its keys, and the pass over one of them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -35,7 +35,7 @@ use crate::{
     view::View,
 };
 
-/// How often a key that waits for the cache of a workload cluster looks whether that is still connected.
+/// How often a key that waits for a workload cluster's cache checks whether the cluster is still connected.
 const CONNECTION_LOOK: Duration = Duration::from_secs(1);
 
 pub(super) struct Controller {
@@ -46,15 +46,14 @@ pub(super) struct Controller {
     reconciler: RwLock<Arc<dyn Reconciler>>,
     scheduler: Arc<Scheduler>,
     slots: WorkerSlots,
-    /// Results of operations, until the key's next pass takes them.
+    /// Results of operations, for the key's next pass.
     results: Mutex<HashMap<Key, Results>>,
-    /// Since when there is a status that was not written, because it may wait.
+    /// Since when a status that may wait has not been written.
     status_delayed_since: Mutex<HashMap<Key, Instant>>,
     passes: TaskTracker,
     stopping: CancellationToken,
 }
 
-/// How a pass ended.
 enum Ended {
     Plan(Box<(Plan, Applied)>),
     Failed(ReconcileError),
@@ -130,8 +129,7 @@ impl Controller {
         }
     }
 
-    /// Starts passes until stopped. Each runs as its own task, so a slow one holds up nobody; one that waits for a slot is
-    /// no task, and holds nothing.
+    /// Starts passes until stopped. Each is a task; keys that wait for a slot are not.
     async fn work(self: Arc<Self>) {
         loop {
             while let Some((key, rank)) = self.scheduler.ready() {
@@ -149,7 +147,7 @@ impl Controller {
         }
     }
 
-    /// Whose slots a pass takes.
+    /// The flow in which a key competes for slots; see [`Reconciler::divided_by`].
     fn flow(&self, key: &Key) -> Flow {
         let reconciler = self.reconciler.read().clone();
         let label = reconciler.divided_by()?;
@@ -157,7 +155,7 @@ impl Controller {
         Some(format!("{}/{}", key.namespace, value.as_deref().unwrap_or_default()).into())
     }
 
-    /// A panic anywhere in a run must not leave the key running for ever.
+    /// Runs a pass; a panic does not leave the key running for ever.
     async fn run_guarded(&self, run: Run<Key>, slot: WorkerSlot) {
         let key = run.key.clone();
         let mut group = None;
@@ -168,7 +166,7 @@ impl Controller {
         }
     }
 
-    /// `entered` is the group that is held while it runs.
+    /// `entered` becomes the exclusion group that is held.
     async fn run(&self, run: Run<Key>, slot: WorkerSlot, entered: &mut Option<String>) {
         let key = &run.key;
         let claim = self.claim(key);
@@ -202,7 +200,7 @@ impl Controller {
         self.scheduler.done(key, outcome, &wrote);
     }
 
-    /// No object to run on.
+    /// Ends a run without an object.
     fn skip(&self, key: &Key, error: Option<CacheError>) {
         let Some(error) = error else {
             self.shared.interests.forget(self.id, key);
@@ -214,7 +212,6 @@ impl Controller {
         self.scheduler.done(key, Outcome::Backoff, &[]);
     }
 
-    /// Reads, decides, writes.
     async fn pass(
         &self,
         run: &Run<Key>,
@@ -258,7 +255,7 @@ impl Controller {
         ended
     }
 
-    /// Writes the plan, but for a status that may still wait; then the key runs again when its time is over.
+    /// Applies the plan. A status that may wait is left for a later pass.
     async fn apply(&self, key: &Key, object: &Value, plan: &mut Plan) -> Applied {
         let before = self.status_delayed_since.lock().get(key).copied();
         let deleting = meta::is_deleting(object);
@@ -316,7 +313,7 @@ impl Controller {
         }
     }
 
-    /// A log line, and what users should see of it.
+    /// Logs a failure, and returns an event for users.
     fn report(&self, ended: &Ended) -> Option<Event> {
         match ended {
             Ended::Panicked => {
@@ -349,7 +346,7 @@ impl Controller {
         }
     }
 
-    /// Returns when every cache shows what was written, or when the process ends.
+    /// Waits until the caches show what was written, or the process ends.
     async fn caught_up(&self, written: Vec<Written>) {
         let mut by_source = BTreeMap::<Source, Vec<Written>>::new();
         for one in written {
@@ -374,7 +371,7 @@ impl Controller {
         self.shared.draining.run_until_cancelled(waiting).await;
     }
 
-    /// Returns when `cache` is not that of the cluster's connection any more: a server that is gone for good shows nothing.
+    /// Waits until `cache` is no longer the cluster's: that of a lost server shows no write.
     async fn replaced(&self, cluster: &ClusterId, cache: &Cache) {
         loop {
             tokio::time::sleep(CONNECTION_LOOK).await;

@@ -1,4 +1,4 @@
-//! A controller's queue, shared between those who wake keys and the one who runs them.
+//! Queue of a controller, shared between wakers and the task that starts passes.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -20,9 +20,9 @@ use crate::{
 
 pub(super) struct Scheduler {
     queue: Mutex<Queue<Key>>,
-    /// The group that each parked key waits for.
+    /// Exclusion group that each parked key waits for.
     waiting_for: Mutex<HashMap<Key, String>>,
-    /// Keys that have a slot and were not started yet.
+    /// Keys with a slot that were not started yet.
     granted: Mutex<VecDeque<(Key, WorkerSlot)>>,
     changed: Notify,
     depth: Gauge,
@@ -46,18 +46,18 @@ impl Scheduler {
         }
     }
 
-    /// A key that became ready, or more urgent.
+    /// The next key that is ready.
     pub(super) fn ready(&self) -> Option<(Key, Rank)> {
         self.queue.lock().ready(Instant::now())
     }
 
-    /// The key has a slot from now on. Neither blocks nor drops it.
+    /// Gives a slot to a key. Neither blocks nor drops it.
     pub(super) fn grant(&self, key: Key, slot: WorkerSlot) {
         self.granted.lock().push_back((key, slot));
         self.changed.notify_one();
     }
 
-    /// A key with its slot, and with its run, unless that has begun already.
+    /// The next key with its slot, and its run unless that has begun already.
     pub(super) fn granted(&self) -> Option<(Option<Run<Key>>, WorkerSlot)> {
         let (key, slot) = self.granted.lock().pop_front()?;
         let mut queue = self.queue.lock();
@@ -69,7 +69,7 @@ impl Scheduler {
         Some((run, slot))
     }
 
-    /// Returns when there may be something to do; `false` when stopped.
+    /// Waits for work; `false` when stopped.
     pub(super) async fn changed(&self, stopping: &CancellationToken) -> bool {
         let timer = self.queue.lock().next_timer();
         let timer = timer.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
@@ -87,7 +87,6 @@ impl Scheduler {
         self.with(|queue, now| queue.add_resync(key, now));
     }
 
-    /// Parks a key that waits for a group.
     pub(super) fn park(&self, key: &Key, group: &str) {
         self.waiting_for.lock().insert(key.clone(), group.to_owned());
         self.with(|queue, _| queue.park(key));
@@ -102,12 +101,12 @@ impl Scheduler {
         self.with(|queue, now| queue.unpark(key, now));
     }
 
-    /// The group that a key was parked for, which it holds, or waits for, until it leaves it.
+    /// The group that a key was parked for.
     pub(super) fn take_waiting_for(&self, key: &Key) -> Option<String> {
         self.waiting_for.lock().remove(key)
     }
 
-    /// All keys that wait for a group, and their groups.
+    /// All parked keys with their groups.
     pub(super) fn drain_waiting(&self) -> Vec<(Key, String)> {
         self.waiting_for.lock().drain().collect()
     }

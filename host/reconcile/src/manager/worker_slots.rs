@@ -10,41 +10,41 @@ use crate::{
     queue::Rank,
 };
 
-/// Slots for passes, what `MaxConcurrentReconciles` is in controller-runtime; but several controllers may share them. Cheap to clone.
+/// Slots for passes of one or several controllers, as `MaxConcurrentReconciles` in controller-runtime. Cheap to clone.
 #[derive(Clone)]
 pub struct WorkerSlots(Arc<Mutex<FairQueue<Claim>>>);
 
 impl WorkerSlots {
-    /// So many, at least one.
+    /// `count` slots, at least one.
     pub fn new(count: usize) -> Self {
         Self(Arc::new(Mutex::new(FairQueue::new(count))))
     }
 
-    /// How many there are.
+    /// Number of slots.
     pub fn count(&self) -> usize {
         self.0.lock().count()
     }
 
-    /// So many from now on. A pass that has one keeps it: where there are fewer than before, none starts until so many ended.
+    /// Changes the number of slots. Running passes keep theirs: with fewer slots none starts until enough have ended.
     pub fn resize(&self, count: usize) {
         let mut queue = self.0.lock();
         let granted = queue.resize(count);
         self.tell(granted);
     }
 
-    /// Gives `claim` a slot as soon as it may have one.
+    /// Queues `claim` for a slot.
     pub(super) fn ask(&self, flow: Flow, claim: Claim, rank: Rank) {
         let mut queue = self.0.lock();
         let granted = queue.ask(flow, claim, rank);
         self.tell(granted);
     }
 
-    /// These wait no more.
+    /// Removes waiters.
     pub(super) fn forget(&self, whom: impl Fn(&Claim) -> bool) {
         self.0.lock().forget(whom);
     }
 
-    /// Called with the lock held: nobody of those is told of a slot after [`WorkerSlots::forget`].
+    /// Must be called with the lock held, so that nobody gets a slot after [`WorkerSlots::forget`].
     fn tell(&self, granted: impl IntoIterator<Item = Granted<Claim>>) {
         for Granted { who, flow } in granted {
             who.scheduler.grant(who.key, WorkerSlot { slots: self.clone(), flow });
@@ -52,7 +52,7 @@ impl WorkerSlots {
     }
 }
 
-/// A slot that a key has, until it is dropped.
+/// Slot of a key, freed when dropped.
 pub(super) struct WorkerSlot {
     slots: WorkerSlots,
     flow: Flow,

@@ -17,7 +17,7 @@ fn owned(pass_object: &Value, name: &str) -> Value {
     object
 }
 
-/// Runs one plan per pass, made of the object, and keeps the results that the next pass is told.
+/// One plan per pass, made from the object; collects the results that the next pass gets.
 fn once(plan: impl Fn(&Value) -> Plan + Send + Sync + 'static) -> (Closure, Arc<Mutex<Vec<Results>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let log = told.clone();

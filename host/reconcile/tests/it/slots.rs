@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::support::{Closure, World, until, widgets};
 
-/// Passes over widgets with label `hangs` do not end before they may.
+/// Passes over widgets with label `hangs` wait for `free`.
 #[derive(Clone)]
 struct Hanging {
     now: Arc<Mutex<HashSet<String>>>,

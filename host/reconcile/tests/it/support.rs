@@ -26,20 +26,20 @@ use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// Counts what goes over the wire, and holds watches back.
+/// Counts writes on the wire, and delays watches.
 #[derive(Clone)]
 pub struct Tap {
     writes: Arc<Mutex<Vec<String>>>,
-    /// Watches of the collection with this plural deliver nothing.
+    /// Plural of the kind whose watches deliver nothing.
     held: watch::Sender<Option<&'static str>>,
-    /// Streaming lists are refused, as servers without them do.
+    /// Refuses streaming lists, as old servers do.
     old_server: Arc<AtomicBool>,
-    /// The next create is carried out, and its answer lost.
+    /// Carries out the next create and drops its response.
     lossy: Arc<AtomicBool>,
 }
 
 impl Tap {
-    /// Method and path of every write so far, Events aside.
+    /// Method and path of every write so far, except Events.
     pub fn writes(&self) -> Vec<String> {
         self.writes.lock().unwrap().clone()
     }
@@ -57,9 +57,9 @@ impl Tap {
     }
 }
 
-/// A management cluster with kind Widget, and a manager for it.
+/// A management cluster with kind Widget, and a manager.
 pub struct World {
-    /// A client of its own, past the tap.
+    /// Bypasses the tap.
     pub client: kube::Client,
     pub tap: Tap,
     pub cache: Cache,
@@ -190,7 +190,6 @@ pub fn crd(plural: &str, kind: &str) -> Value {
     })
 }
 
-/// Waits for a condition, with a deadline.
 pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !condition().await {
@@ -203,7 +202,7 @@ type Answer<'a> = Pin<Box<dyn Future<Output = Result<Plan, ReconcileError>> + Se
 type Function = dyn for<'a> Fn(&'a Pass<'_>) -> Answer<'a> + Send + Sync;
 type Group = dyn Fn(&Value) -> Option<String> + Send + Sync;
 
-/// A reconciler made of closures, that counts its passes per object.
+/// Reconciler made of closures; counts its passes per object.
 #[derive(Clone)]
 pub struct Closure {
     reconcile: Arc<Function>,
@@ -268,7 +267,6 @@ impl Reconciler for Closure {
     }
 }
 
-/// A client of the server that goes through the tap.
 fn tapped(server: &Server, tap: &Tap) -> kube::Client {
     let (service, tap) = (server.service(Identity::admin("manager")), tap.clone());
     let service = tower::service_fn(move |request: http::Request<Body>| {

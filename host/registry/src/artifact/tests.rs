@@ -1,7 +1,7 @@
 use super::*;
 use crate::layout::Layout;
 
-/// What this crate reads of a component: imports and exports of the outermost one, and nothing of those within.
+/// Imports and exports are read of the outermost component only.
 const COMPONENT: &str = r#"
     (component
         (import "capwasm:provider/log@0.1.0" (instance))

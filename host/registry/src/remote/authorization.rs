@@ -1,4 +1,4 @@
-//! What a registry asks for with a 401: a password, or a token of the service that it names.
+//! Authorization for a registry that answers 401: basic, or a token of the named service.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,10 +13,10 @@ use super::Repository;
 use crate::credentials::Credentials;
 use crate::error::Error;
 
-/// Bytes of the largest token.
+/// Largest token in bytes.
 const LARGEST_TOKEN: u64 = 256 << 10;
 
-/// The first challenge that can be answered.
+/// A supported challenge of `WWW-Authenticate`.
 #[derive(Debug, PartialEq, Eq)]
 enum Challenge {
     Basic,
@@ -32,7 +32,7 @@ struct Token {
 }
 
 impl Repository {
-    /// The authorization that the challenge asks for; none where there is no answer to it.
+    /// `Authorization` header for the challenge; `None` when credentials for it are missing.
     pub(super) async fn authorize(&self, refused: &Response<Incoming>) -> Result<Option<HeaderValue>, Error> {
         if let Some(Credentials::Bearer(token)) = &self.credentials {
             return self.header(format!("Bearer {token}")).map(Some);
@@ -87,7 +87,7 @@ impl Repository {
     }
 }
 
-/// What a token service is asked: with a refresh token as a form, otherwise by the query.
+/// Request to a token service: a form with the refresh token, else a query.
 #[derive(Debug, PartialEq, Eq)]
 struct Request {
     method: Method,

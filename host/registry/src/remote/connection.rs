@@ -1,4 +1,4 @@
-//! HTTP to a registry: TLS with the system's authorities and an own one, times and caps.
+//! HTTP to a registry: TLS with the system's and configured authorities, timeouts and limits.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ use rustls_pki_types::pem::PemObject;
 use crate::error::Error;
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// Until the head of an answer is there, once the request is sent.
+/// Time from a sent request to the head of its response.
 const ANSWER: Duration = Duration::from_secs(30);
-/// Bytes of an upload that a second is enough for.
+/// Least upload rate in bytes per second, from which the timeout of an upload follows.
 const SLOWEST_UPLOAD: u64 = 64 << 10;
-/// Between two parts of a body.
+/// Time between two parts of a body.
 const IDLE: Duration = Duration::from_secs(30);
-/// A whole body, however steadily it drips.
+/// Time for a whole body.
 const BODY: Duration = Duration::from_secs(600);
-/// Bytes that are read of an error's text.
+/// Bytes of an error's text that are read.
 const LARGEST_MESSAGE: u64 = 8 << 10;
-/// Characters of it that are shown.
+/// Characters of an error's text that are shown.
 const SHOWN: usize = 300;
 
 pub(super) struct Connection {
@@ -54,7 +54,7 @@ impl Connection {
         Ok(Self { client, registry: registry.to_owned(), plain })
     }
 
-    /// Whether the URI is one that may be spoken to: with TLS, or without where that was allowed.
+    /// Whether the URI has TLS, or needs none.
     pub(super) fn may_reach(&self, uri: &Uri) -> bool {
         self.plain || uri.scheme_str() == Some("https")
     }
@@ -108,7 +108,7 @@ impl Connection {
         tokio::time::timeout(BODY, collect).await.map_err(|_| self.late(BODY))?
     }
 
-    /// `: …` of an error's text, as registries write them; nothing where there is none.
+    /// `: …` with the error message of a registry's response; empty without one.
     pub(super) async fn message(&self, response: Response<Incoming>) -> String {
         match self.read(response, LARGEST_MESSAGE, "the error").await {
             Ok(bytes) => message(&bytes),

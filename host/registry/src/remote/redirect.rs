@@ -1,11 +1,11 @@
-//! Where a `Location` leads.
+//! Resolves `Location` headers.
 
 use http::Uri;
 
-/// Redirects that are followed.
+/// Redirects followed at most.
 pub(super) const MOST: usize = 5;
 
-/// The URI that `location` means, seen from `from`: absolute, or a path from the root.
+/// Resolves an absolute URI, or a path from the root, against `from`.
 pub(super) fn resolve(from: &Uri, location: &str) -> Result<Uri, String> {
     let refused = |why: &str| format!("it leads to {:?}, {why}", location.chars().take(200).collect::<String>());
     let to: Uri = location.parse().map_err(|_| refused("which is no URI"))?;

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// What a request gets, by the beginning of its first line. `ADDRESS` stands for the server's own.
+/// Responses by the beginning of the request line. `ADDRESS` is replaced by the server's own.
 type Script = &'static [(&'static str, &'static str)];
 
 struct Server {

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::key::{KeyError, PrivateKey, PublicKey};
 use crate::error::Error;
 
-/// The signature's text.
+/// Base64 of the signature of `bytes`.
 ///
 /// # Errors
 /// When the crypto library fails.
@@ -15,7 +15,7 @@ pub fn sign_blob(bytes: &[u8], key: &PrivateKey) -> Result<String, KeyError> {
     Ok(STANDARD.encode(key.sign(bytes)?))
 }
 
-/// Whether one of the keys made the signature of the bytes. Returns that key.
+/// Verifies a signature of `bytes`. Returns the key that made it.
 ///
 /// # Errors
 /// When none did.

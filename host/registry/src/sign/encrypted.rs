@@ -1,4 +1,4 @@
-//! A private key under a password, as cosign and the TUF projects write it: JSON with scrypt's parameters and a NaCl secret box.
+//! Password-encrypted private keys of cosign and TUF: JSON with scrypt's parameters and a NaCl secret box.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,29 +8,29 @@ use salsa20::XSalsa20;
 use salsa20::cipher::{KeyIvInit, StreamCipher};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The exponents of two, of N, that are in use; r is 8 and p is 1. Others are refused, so that a file cannot make its reader
-/// spend any memory and time it likes.
+/// Accepted log2 of scrypt's N; r is 8 and p is 1. Other values are refused, so that a file cannot cost its reader any
+/// memory and time.
 const ACCEPTED: std::ops::RangeInclusive<u8> = 15..=17;
-/// What cosign writes.
+/// log2 of N that cosign uses.
 const WRITTEN: u8 = 16;
 const R: u32 = 8;
 const P: u32 = 1;
 const SALT: usize = 32;
 const NONCE: usize = 24;
 
-/// Why the text has no key for this password.
+/// Why a key cannot be decrypted or encrypted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncryptedError {
-    /// Not the format.
+    /// The JSON is invalid.
     #[error("unable to read the encrypted key: {0}")]
     Unreadable(String),
-    /// Another function or cipher, or parameters out of the range.
+    /// Another function, cipher or parameters.
     #[error("the key is encrypted with {0}, which cosign does not do")]
     Unsupported(String),
-    /// The box does not open.
+    /// Authentication of the ciphertext failed.
     #[error("the password is wrong, or the key is damaged")]
     WrongPassword,
-    /// The machine has no randomness, or scrypt refuses its own parameters.
+    /// No randomness, or scrypt failed.
     #[error("unable to encrypt the key")]
     Encrypt,
 }
@@ -63,7 +63,7 @@ struct Cipher {
     nonce: Base64,
 }
 
-/// Go's `[]byte` in JSON.
+/// Bytes as base64, like Go's `[]byte`.
 struct Base64(Vec<u8>);
 
 impl Serialize for Base64 {
@@ -79,7 +79,7 @@ impl<'de> Deserialize<'de> for Base64 {
     }
 }
 
-/// Opens the envelope.
+/// Decrypts the key.
 pub fn open(text: &[u8], password: &[u8]) -> Result<Vec<u8>, EncryptedError> {
     let envelope: Envelope =
         serde_json::from_slice(text).map_err(|error| EncryptedError::Unreadable(error.to_string()))?;
@@ -103,7 +103,7 @@ pub fn open(text: &[u8], password: &[u8]) -> Result<Vec<u8>, EncryptedError> {
         .ok_or(EncryptedError::WrongPassword)
 }
 
-/// Puts `secret` into an envelope.
+/// Encrypts a key.
 pub fn seal(secret: &[u8], password: &[u8]) -> Result<Vec<u8>, EncryptedError> {
     let (mut salt, mut nonce) = ([0; SALT], [0; NONCE]);
     for random in [&mut salt[..], &mut nonce[..]] {
@@ -122,7 +122,7 @@ pub fn seal(secret: &[u8], password: &[u8]) -> Result<Vec<u8>, EncryptedError> {
     serde_json::to_vec(&envelope).map_err(|_| EncryptedError::Encrypt)
 }
 
-/// NaCl's secret box: XSalsa20, whose first 32 bytes are the key of the Poly1305 that stands before the text. For one message.
+/// NaCl's secret box: XSalsa20, whose first 32 bytes are the key of the Poly1305 tag before the text. For one message.
 struct SecretBox {
     stream: XSalsa20,
     tag: Poly1305,

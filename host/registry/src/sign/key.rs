@@ -1,4 +1,4 @@
-//! Key pairs as cosign has them: ECDSA on P-256, the private key encrypted under a password.
+//! Key pairs of cosign: ECDSA on P-256, the private key encrypted by a password.
 
 use std::fmt;
 
@@ -12,34 +12,34 @@ use super::encrypted::{self, EncryptedError};
 use crate::digest::Digest;
 
 const PRIVATE: &str = "ENCRYPTED SIGSTORE PRIVATE KEY";
-/// What cosign wrote before version 2.
+/// PEM label before cosign 2.
 const PRIVATE_OLD: &str = "ENCRYPTED COSIGN PRIVATE KEY";
 const PUBLIC: &str = "PUBLIC KEY";
 
-/// Why a key cannot be used.
+/// Why a key is unusable.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// Not the PEM that is expected.
+    /// Not PEM, or another label.
     #[error("not a key: a PEM text of {expected:?} is expected{found}")]
     NotAKey {
-        /// The label.
+        /// The expected PEM label.
         expected: &'static str,
-        /// `, this is …` where it is something else.
+        /// `, this is …` with the actual label, or empty.
         found: String,
     },
-    /// The envelope does not open.
+    /// The key cannot be decrypted.
     #[error(transparent)]
     Encrypted(#[from] EncryptedError),
     /// Another algorithm or curve.
     #[error("the key is not one of ECDSA on P-256, which is what cosign's key pairs are")]
     Algorithm,
-    /// The crypto library refuses.
+    /// The crypto library failed.
     #[error("unable to {0}")]
     Crypto(&'static str),
 }
 
-/// Signs.
+/// Private key, which signs artifacts.
 pub struct PrivateKey(EcdsaKeyPair);
 
 impl fmt::Debug for PrivateKey {
@@ -49,7 +49,7 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl PrivateKey {
-    /// A new one.
+    /// Generates a key.
     ///
     /// # Errors
     /// When the machine has no randomness.
@@ -59,7 +59,7 @@ impl PrivateKey {
             .map_err(|_| KeyError::Crypto("generate a key"))
     }
 
-    /// Of the PEM that `cosign generate-key-pair` writes.
+    /// Decrypts the PEM that `cosign generate-key-pair` writes.
     ///
     /// # Errors
     /// When it is not one, or the password is wrong.
@@ -69,7 +69,7 @@ impl PrivateKey {
         EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &der).map(Self).map_err(|_| KeyError::Algorithm)
     }
 
-    /// The PEM that `cosign sign --key` reads.
+    /// Encrypted PEM, as `cosign sign --key` reads it.
     ///
     /// # Errors
     /// When the machine has no randomness.
@@ -78,7 +78,7 @@ impl PrivateKey {
         Ok(write(PRIVATE, encrypted::seal(der.as_ref(), password)?))
     }
 
-    /// The other half.
+    /// The public key of the pair.
     ///
     /// # Errors
     /// When the crypto library fails.
@@ -87,14 +87,14 @@ impl PrivateKey {
         PublicKey::from_der(der.as_ref())
     }
 
-    /// An ASN.1 signature of the text's SHA-256.
+    /// Signature (ASN.1) of the text's SHA-256.
     pub(crate) fn sign(&self, text: &[u8]) -> Result<Vec<u8>, KeyError> {
         let signature = self.0.sign(&SystemRandom::new(), text).map_err(|_| KeyError::Crypto("sign"))?;
         Ok(signature.as_ref().to_vec())
     }
 }
 
-/// Verifies.
+/// Public key, which verifies artifacts.
 #[derive(Clone)]
 pub struct PublicKey {
     key: ParsedPublicKey,
@@ -102,7 +102,7 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// Of the PEM that `cosign generate-key-pair` writes.
+    /// Parses the PEM that `cosign generate-key-pair` writes.
     ///
     /// # Errors
     /// When it is not one.
@@ -110,13 +110,13 @@ impl PublicKey {
         Self::from_der(&contents(text, &[PUBLIC])?)
     }
 
-    /// The PEM that `cosign verify --key` reads.
+    /// PEM, as `cosign verify --key` reads it.
     #[must_use]
     pub fn to_pem(&self) -> String {
         write(PUBLIC, self.der.clone())
     }
 
-    /// Of its DER form, which tells keys apart for people.
+    /// Digest of the DER form, to identify the key.
     #[must_use]
     pub fn fingerprint(&self) -> Digest {
         Digest::of(&self.der)
@@ -128,7 +128,7 @@ impl PublicKey {
         Ok(Self { der: der.as_ref().to_vec(), key })
     }
 
-    /// Whether this key made the signature of the text.
+    /// Whether the signature of the text is valid.
     pub(crate) fn accepts(&self, text: &[u8], signature: &[u8]) -> bool {
         self.key.verify_sig(text, signature).is_ok()
     }

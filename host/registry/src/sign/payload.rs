@@ -1,4 +1,4 @@
-//! The text that is signed: "simple signing", as Red Hat defined it and cosign writes it.
+//! Signed payloads in the "simple signing" format of Red Hat, as cosign writes it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ const TYPE: &str = "cosign container image signature";
 #[derive(Serialize, Deserialize)]
 struct Payload {
     critical: Critical,
-    /// `null`, or what the signer adds.
+    /// Annotations of the signer, or `null`.
     #[serde(default)]
     optional: Option<serde_json::Value>,
 }
@@ -22,7 +22,7 @@ struct Critical {
     kind: String,
 }
 
-/// Where the signer had it from. Not compared: artifacts are mirrored, and the digest says what they are.
+/// Not compared: artifacts are mirrored, and the digest identifies them.
 #[derive(Serialize, Deserialize)]
 struct Identity {
     #[serde(rename = "docker-reference")]
@@ -35,7 +35,7 @@ struct Image {
     docker_manifest_digest: String,
 }
 
-/// The text for a manifest in the repository `name`.
+/// Payload for a manifest in the repository `name`.
 pub(crate) fn write(name: &str, digest: &Digest) -> String {
     let payload = Payload {
         critical: Critical {
@@ -48,7 +48,7 @@ pub(crate) fn write(name: &str, digest: &Digest) -> String {
     serde_json::json!(payload).to_string()
 }
 
-/// Whether the text names the manifest; the error says what it is instead.
+/// Checks that the payload names the manifest. The error says what it names instead.
 pub(crate) fn names(text: &[u8], digest: &Digest) -> Result<(), String> {
     let payload: Payload =
         serde_json::from_slice(text).map_err(|error| format!("what was signed cannot be read: {error}"))?;

@@ -4,7 +4,7 @@ use crate::layout::{Layout, LayoutRepository};
 
 const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// An unsigned artifact in a folder, by its digest.
+/// An unsigned artifact in a folder.
 struct Bed {
     store: LayoutRepository,
     pinned: Reference,
@@ -132,7 +132,7 @@ const MANIFEST: &[u8] = include_bytes!("fixtures/manifest.json");
 const PAYLOAD: &[u8] = include_bytes!("fixtures/payload.json");
 const SIGNATURES: &[u8] = include_bytes!("fixtures/signature.json");
 
-/// What cosign signed, with this as the signed text and this as the manifest of the signatures.
+/// An artifact with a payload and a signature manifest by cosign.
 async fn signed_by_cosign(payload: &'static [u8], signatures: &[u8]) -> Bed {
     let folder = tempfile::tempdir().unwrap();
     let reference: Reference = "127.0.0.1:5077/team/provider:1.0".parse().unwrap();

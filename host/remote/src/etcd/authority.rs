@@ -1,4 +1,4 @@
-//! Our client certificate for a cluster's etcd, signed with the cluster's own authority.
+//! Client certificate for a cluster's etcd, signed by the cluster's etcd authority.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,12 +13,12 @@ use super::EtcdError;
 
 /// How long a certificate is used for new connections.
 pub(crate) const USED: Duration = Duration::from_secs(24 * 3600);
-/// How long it is valid: a connection that was made at the last moment still finds it good.
+/// Validity: longer than [`USED`], since connections outlive it.
 const VALID: Duration = Duration::from_secs(48 * 3600);
-/// Clocks of nodes may be a little behind.
+/// Certificates are valid from this long before now: clocks of nodes may be slow.
 const BACKDATED: Duration = Duration::from_secs(300);
 
-/// Reads the authority and signs.
+/// Reads the authority, and signs a certificate.
 pub(crate) async fn credentials(management: &Cache, cluster: &ClusterId) -> Result<Credentials, EtcdError> {
     let name = format!("{}-etcd", cluster.name);
     let secret = management.get_live(&secret_kind(), &cluster.namespace, &name).await?;
@@ -26,7 +26,7 @@ pub(crate) async fn credentials(management: &Cache, cluster: &ClusterId) -> Resu
     issue(&secret, SystemTime::now())
 }
 
-/// Signs a certificate with the authority that a Secret holds.
+/// Signs a certificate with the authority of a Secret.
 fn issue(secret: &Value, now: SystemTime) -> Result<Credentials, EtcdError> {
     let bad = |message: &str| EtcdError::BadAuthority(format!("the authority of the cluster's etcd {message}"));
     let authority = value(secret, "tls.crt").ok_or_else(|| bad("has no certificate (tls.crt) that can be read"))?;

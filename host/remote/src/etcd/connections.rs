@@ -1,4 +1,4 @@
-//! Connections to the members of one cluster's etcd: made when they are wanted, kept while they are used.
+//! Connections to the etcd members of one cluster: created on demand, kept while in use.
 
 use std::{
     collections::HashMap,
@@ -15,12 +15,11 @@ use tokio::time::Instant;
 use super::{EtcdError, MemberPod, authority};
 use crate::forward::{ForwardError, Forwarder, PodPort};
 
-/// Where members serve their clients.
+/// Client port of members.
 const PORT: u16 = 2379;
-/// A connection that was not used for this long is given up.
+/// Unused connections are closed after this time.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// The way to the members of one cluster.
 pub(crate) struct Connections {
     cluster: ClusterId,
     management: Cache,
@@ -36,15 +35,15 @@ struct Issued {
 
 #[derive(Default)]
 struct Open {
-    /// By node.
+    /// By name of the node.
     clients: HashMap<String, Used>,
-    /// Whether a task looks for idle ones.
+    /// Whether a task closes idle connections.
     swept: bool,
 }
 
 struct Used {
     client: Client,
-    /// Of the pod: another one of the same name is another process.
+    /// Uid of the pod: a new pod of the same name is another process.
     uid: String,
     last: Instant,
 }
@@ -54,7 +53,7 @@ impl Connections {
         Self { cluster, management, forwarder, issued: tokio::sync::Mutex::default(), open: Mutex::default() }
     }
 
-    /// Our certificate, signed when there is none that is young enough.
+    /// The client certificate, renewed when it is too old.
     pub(crate) async fn credentials(&self) -> Result<Credentials, EtcdError> {
         let mut issued = self.issued.lock().await;
         if let Some(issued) = issued.as_ref().filter(|issued| issued.at.elapsed() < authority::USED) {
@@ -65,7 +64,7 @@ impl Connections {
         Ok(credentials)
     }
 
-    /// The connection to a member.
+    /// A connection to a member; reuses an open one.
     pub(crate) async fn to(
         self: &Arc<Self>,
         pod: &MemberPod,
@@ -116,13 +115,13 @@ impl Connections {
         }
     }
 
-    /// Gives up the connection to a node's member.
+    /// Drops the connection to the member on a node.
     pub(crate) fn forget(&self, node: &str) {
         self.open.lock().clients.remove(node);
     }
 }
 
-/// Closes what is idle, until nothing is left open.
+/// Closes idle connections until none is open.
 async fn sweep(connections: Weak<Connections>) {
     loop {
         tokio::time::sleep(IDLE / 5).await;

@@ -1,43 +1,43 @@
-//! What the members of etcd say, each for itself, made one list. Pure.
+//! Merges the members' reports into one list. Pure.
 
 use std::collections::BTreeMap;
 
 use capwasm_etcd::message::{self, AlarmMember, AlarmType, ResponseHeader, StatusResponse};
 
-/// A member of etcd.
+/// Member of etcd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Member {
-    /// Its id.
+    /// Id of the member.
     pub id: u64,
-    /// The Node's name.
+    /// Name of its Node.
     pub name: String,
-    /// Where other members reach it.
+    /// URLs for other members.
     pub peer_urls: Vec<String>,
-    /// Whether it has no vote yet.
+    /// Whether it is a learner, without a vote.
     pub learner: bool,
-    /// Whether it leads.
+    /// Whether it is the leader.
     pub leader: bool,
     /// Whether it answers, knows the same members as the others, knows a leader, and raises no alarm.
     pub healthy: bool,
-    /// What is wrong when it is not healthy.
+    /// Why it is not healthy.
     pub message: String,
-    /// Alarms that it raises, by etcd's names.
+    /// Its alarms by etcd's names, such as `NOSPACE`.
     pub alarms: Vec<String>,
 }
 
-/// What came of asking a node's member.
+/// Report of a node's member, or the error.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) node: String,
     pub(crate) answer: Result<Report, String>,
 }
 
-/// What a member says.
+/// Report of a member.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub(crate) status: StatusResponse,
     pub(crate) members: Vec<message::Member>,
-    /// Takes a majority, which there may not be.
+    /// An error without a majority.
     pub(crate) alarms: Result<Vec<AlarmMember>, String>,
 }
 
@@ -46,26 +46,26 @@ impl Report {
         self.status.header.unwrap_or_default()
     }
 
-    /// The members that it knows, as far as members can disagree about them.
+    /// Ids of its members, and whether each is a learner.
     fn known(&self) -> BTreeMap<u64, bool> {
         self.members.iter().map(|member| (member.id, member.is_learner)).collect()
     }
 }
 
 impl Asked {
-    /// Which member it is, if it has said so.
+    /// Id of the member, if it has answered.
     pub(crate) fn id(&self) -> Option<u64> {
         self.answer.as_ref().ok().map(|report| report.header().member_id)
     }
 }
 
-/// Whether two of those who answer know different members.
+/// Whether two reports have different members.
 pub(crate) fn disagree<'a>(asked: impl Iterator<Item = &'a Asked>) -> bool {
     let mut known = asked.filter_map(|asked| asked.answer.as_ref().ok()).map(Report::known);
     known.next().is_some_and(|first| known.any(|other| other != first))
 }
 
-/// The members that most who answer agree on, with what is wrong with each; `None` when nobody answers.
+/// The members by the most common list, with what is wrong with each; `None` without any report.
 pub(crate) fn merge(asked: &[&Asked]) -> Option<Vec<Member>> {
     let reports: Vec<&Report> = asked.iter().filter_map(|asked| asked.answer.as_ref().ok()).collect();
     let cluster = most(reports.iter().map(|report| (report.header().cluster_id, *report)))?;
@@ -81,7 +81,7 @@ pub(crate) fn merge(asked: &[&Asked]) -> Option<Vec<Member>> {
     Some(members)
 }
 
-/// What most say; among equals what is said by one that knows a leader, and then by the one with the latest term.
+/// The most common value; of equally common ones that of a report with a leader, then with the latest term.
 fn most<'a, T: Ord + Clone>(said: impl Iterator<Item = (T, &'a Report)>) -> Option<T> {
     let mut weights: BTreeMap<T, (usize, bool, u64)> = BTreeMap::new();
     for (what, report) in said {
@@ -161,7 +161,7 @@ impl Agreed<'_> {
     }
 }
 
-/// The alarms of a member, whoever tells them.
+/// Alarms of a member, by any report.
 fn alarms(id: u64, reports: &[&Report]) -> Vec<String> {
     let all = reports.iter().filter_map(|report| report.alarms.as_ref().ok()).flatten();
     let of_it = all.filter(|alarm| alarm.member_id == id && alarm.alarm != i32::from(AlarmType::None));
@@ -185,7 +185,7 @@ mod tests {
         message::Member { id, name, peer_urls: vec![format!("https://10.0.0.{id}:2380")], ..Default::default() }
     }
 
-    /// Member `id`, on the node of its name, knows `members` and takes 1 for the leader.
+    /// Report of member `id` on the node of its name: it knows `members` and takes 1 for the leader.
     fn says(id: u64, members: &[u64]) -> Asked {
         let header = ResponseHeader { cluster_id: CLUSTER, member_id: id, revision: 1, raft_term: 2 };
         let status = StatusResponse { header: Some(header), leader: 1, raft_term: 2, ..Default::default() };
@@ -202,7 +202,7 @@ mod tests {
         Asked { node: node.to_owned(), answer: Err("connection refused".to_owned()) }
     }
 
-    /// Name, who leads, and what is wrong, one line for each member.
+    /// Name, leader and problem of each member, one per line.
     fn lines(asked: &[Asked]) -> Vec<String> {
         let members = merge(&asked.iter().collect::<Vec<_>>()).unwrap();
         let line = |member: Member| {

@@ -85,7 +85,7 @@ async fn a_connection_ends_with_its_cluster_or_its_last_reader() {
     server.stop.cancel();
 }
 
-/// Puts one ConfigMap per Cluster into its workload cluster, when that can be reached.
+/// Creates a ConfigMap in the workload cluster of each Cluster.
 struct Installer(Remote);
 
 #[async_trait::async_trait]
@@ -148,7 +148,7 @@ async fn plans_reach_the_workload_cluster() {
     server.stop.cancel();
 }
 
-/// A balancer before API servers of one cluster: each connection leads to the next, and any of them can lose its etcd.
+/// Load balancer of API servers: each connection leads to the next server, any of which can lose its etcd.
 struct Balancer {
     servers: Vec<(kube::Client, Arc<AtomicBool>)>,
     connections: AtomicUsize,

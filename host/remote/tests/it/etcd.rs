@@ -30,7 +30,7 @@ const KEYSPACE: &str = "cluster/c";
 const PODS: &str = "/api/v1/namespaces/kube-system/pods";
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
 
-/// A connected workload cluster with a member of etcd on each node.
+/// A connected workload cluster with stacked etcd.
 struct Stacked {
     world: World,
     server: WorkloadServer,
@@ -125,7 +125,7 @@ impl Stacked {
     }
 }
 
-/// Name, role and what is wrong, one line for each member.
+/// Name, role and problem of each member, one per line.
 fn lines(members: &[Member]) -> Vec<String> {
     let line = |member: &Member| {
         let role = if member.leader { "*" } else { "" };

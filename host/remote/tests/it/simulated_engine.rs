@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::support::{SECRETS, World, send, until};
 
-/// An administrator's kubeconfig.
 fn kubeconfig(certificates: &Certificates, endpoint: &str) -> String {
     use capwasm_sim_node::kubeadm::pki::{Algorithm, Profile};
     let profile = Profile::client("admin", Some("system:masters"));

@@ -31,7 +31,7 @@ pub struct WorkloadServer {
     pub kubeconfig: String,
     pub stop: CancellationToken,
     pub server: Server,
-    /// How many connections were ever made to it.
+    /// Number of connections so far.
     pub connections: Arc<AtomicUsize>,
     _keys: tempfile::TempDir,
 }
@@ -61,7 +61,7 @@ impl WorkloadServer {
     }
 }
 
-/// Forwards to `server`, and counts the connections.
+/// Forwards to `server` and counts connections.
 async fn counted(server: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, count) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// One pass that asks for the connection and, through it, for the nodes.
+    /// A pass that reads the nodes through the connection.
     pub async fn pass(&self) -> Result<(Workload, usize), NotConnected> {
         let key = Key::new(&Kind::new("g", "v1", "K", "ks", true), "default", "reader");
         let reading = self.interests.begin(self.reader, &key);
@@ -163,7 +163,7 @@ impl World {
         result
     }
 
-    /// Passes as a controller would make them, only when woken, until one ends as wanted.
+    /// Runs passes when woken, until one returns the wanted result.
     pub async fn passes_until(&self, what: &str, wanted: impl Fn(&Result<(Workload, usize), NotConnected>) -> bool) {
         let last = Mutex::new(String::new());
         let seen = AtomicUsize::new(usize::MAX);

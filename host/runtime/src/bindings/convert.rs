@@ -1,4 +1,4 @@
-//! Between the generated types and those of the contract crate. Everything else here speaks of the latter.
+//! Converts between generated types and those of the contract crate, which the rest of this crate uses.
 
 use std::time::Duration;
 

@@ -6,7 +6,6 @@ use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::{call, types};
 
-/// What `call` sees.
 pub(crate) struct CallView<'a> {
     pub(crate) facts: &'a Facts,
 }

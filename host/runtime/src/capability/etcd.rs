@@ -13,7 +13,6 @@ use crate::call::Etcd;
 use crate::capability::http::count_request;
 use crate::record::tape::Tape;
 
-/// What `etcd` sees.
 pub(crate) struct EtcdView<'a> {
     pub(crate) source: &'a dyn Etcd,
     pub(crate) granted: bool,
@@ -31,7 +30,7 @@ pub(crate) fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, view: fn(
     etcd::add_to_linker::<T, HasEtcd>(linker, view)
 }
 
-/// The way to etcd, for one request.
+/// Checks the grant and counts a request.
 fn admit<'a>(source: &'a dyn Etcd, granted: bool, requests_left: &mut u32) -> Answer<&'a dyn Etcd, Refused> {
     if !granted {
         return Err(Refused::denied("etcd is not granted; set spec.grants.etcd"));

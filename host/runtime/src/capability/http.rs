@@ -13,14 +13,13 @@ use crate::http::{HttpClient, HttpRequest, Trust};
 use crate::meter::Clocks;
 use crate::record::tape::Tape;
 
-/// A client that a guest made: what it trusts and how long it waits.
+/// A guest's client: trust and timeout.
 #[derive(Default)]
 pub struct GuestClient {
     trust: Trust,
     deadline: Option<Duration>,
 }
 
-/// What `http` sees.
 pub(crate) struct HttpView<'a> {
     pub(crate) client: &'a HttpClient,
     pub(crate) table: &'a mut ResourceTable,
@@ -39,7 +38,7 @@ pub(crate) fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, view: fn(
     http::add_to_linker::<T, HasHttp>(linker, view)
 }
 
-/// Takes one off the requests that a call may make, whichever capability makes it.
+/// Counts a request against the call's limit, whichever capability makes it.
 pub(crate) fn count_request(left: &mut u32) -> Answer<(), Refused> {
     let message = "this call has made all requests that it may make (limits.requests)";
     *left = left.checked_sub(1).ok_or_else(|| Refused::new(Refusal::Limit, "TooManyRequests", message))?;

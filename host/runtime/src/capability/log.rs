@@ -1,4 +1,4 @@
-//! `log`, and stdout and stderr: lines for the host's log. Bounded in number and length; needs no grant.
+//! `log`, stdout and stderr: lines for the host's log. Bounded in number and length; needs no grant.
 
 use std::fmt::Write;
 
@@ -9,12 +9,11 @@ use wasmtime::component::{HasData, Linker};
 use crate::bindings::log::{self, Level};
 use crate::untrusted;
 
-/// Bytes of one line; the rest is cut off.
+/// Longest line in bytes; the rest is cut off.
 const LINE_BYTES: usize = 4 << 10;
-/// Bytes of stderr that an error text repeats.
+/// Bytes of stderr that an error repeats.
 const TAIL_BYTES: usize = 1 << 10;
 
-/// The log of one call.
 pub(crate) struct GuestLog {
     provider: String,
     function: String,
@@ -26,11 +25,10 @@ struct Lines {
     left: u32,
     /// Unfinished lines of stdout and stderr.
     partial: [Vec<u8>; 2],
-    /// The last of stderr.
+    /// End of stderr.
     tail: String,
 }
 
-/// Which of the guest's streams.
 #[derive(Clone, Copy)]
 pub(crate) enum Stream {
     Stdout = 0,
@@ -47,7 +45,7 @@ impl GuestLog {
         }
     }
 
-    /// Bytes that the guest wrote to a stream; whole lines are logged.
+    /// Writes to a stream; complete lines are logged.
     pub(crate) fn output(&self, stream: Stream, bytes: &[u8]) {
         let mut lines = self.lines.lock();
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -77,13 +75,13 @@ impl GuestLog {
         self.line(lines, level, &text);
     }
 
-    /// The last that the guest wrote to stderr, in one line.
+    /// End of the guest's stderr, as one line.
     pub(crate) fn stderr(&self) -> String {
         self.flush();
         self.lines.lock().tail.clone()
     }
 
-    /// Logs what has no end of line yet.
+    /// Logs unfinished lines.
     fn flush(&self) {
         let mut lines = self.lines.lock();
         for stream in [Stream::Stdout, Stream::Stderr] {
@@ -128,7 +126,6 @@ fn keep_tail(tail: &mut String, line: &str) {
     }
 }
 
-/// What `log` sees.
 pub(crate) struct LogView<'a> {
     pub(crate) log: &'a GuestLog,
 }

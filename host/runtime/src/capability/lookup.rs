@@ -13,7 +13,6 @@ use crate::capability::names;
 use crate::capability::scope::Scope;
 use crate::record::tape::Tape;
 
-/// What `lookup` sees.
 pub(crate) struct LookupView<'a> {
     pub(crate) source: &'a dyn Lookup,
     pub(crate) scope: &'a Scope,

@@ -3,7 +3,7 @@
 
 use capwasm_contract::{ObjectRef, Refused};
 
-/// Whether a name is one: Kubernetes has no object whose name is not.
+/// Checks a name: no Kubernetes object has any other.
 pub(crate) fn name(name: &str) -> Result<(), Refused> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'%' | b'?' | b'#' | b'\\');
     if name.is_empty() || name == "." || name == ".." || !name.bytes().all(plain) {
@@ -13,7 +13,7 @@ pub(crate) fn name(name: &str) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The same for a namespace, which may be left out.
+/// Checks a namespace, which may be absent.
 pub(crate) fn namespace(namespace: Option<&str>) -> Result<(), Refused> {
     match namespace {
         None | Some("") => Ok(()),
@@ -21,7 +21,7 @@ pub(crate) fn namespace(namespace: Option<&str>) -> Result<(), Refused> {
     }
 }
 
-/// `v1`, `group/version` or `group/`, whose parts become segments of a path as well.
+/// Checks `v1`, `group/version` or `group/`, whose parts become segments of a path as well.
 pub(crate) fn api_version(text: &str) -> Result<(), Refused> {
     let plain = |part: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
@@ -38,7 +38,7 @@ pub(crate) fn api_version(text: &str) -> Result<(), Refused> {
     Err(Refused::invalid("BadName", format!("{shown:?} is no apiVersion; expected version, group/version or group/")))
 }
 
-/// All of an object.
+/// Checks all parts of a reference.
 pub(crate) fn object(target: &ObjectRef) -> Result<(), Refused> {
     api_version(&target.api_version)?;
     namespace(target.namespace.as_deref())?;

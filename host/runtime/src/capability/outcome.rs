@@ -1,5 +1,5 @@
-//! `outcome`: collects what should be. Writes need a grant for their kind; one that has none becomes an operation that
-//! fails in its place, because these functions have no way to answer `denied`.
+//! `outcome`: collects the guest's outcome. Writes need a grant for their kind; without one the operation is replaced
+//! by its refusal, since these functions cannot return `denied`.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::capability::scope::{Scope, not_granted};
 use crate::failure::Stop;
 use crate::grants::covers;
 
-/// What was collected, and how much more may be.
+/// Collected outcome, and its remaining size.
 pub(crate) struct Collector {
     outcome: Outcome,
     used: u64,
     limit: u64,
 }
 
-/// What an entry costs besides its text: ten million empty events must not fit into any limit.
+/// Cost of an entry besides its text, so that the number of entries is limited too.
 const ENTRY_BYTES: usize = 128;
 
 impl Collector {
@@ -45,7 +45,6 @@ impl Collector {
     }
 }
 
-/// What `outcome` sees.
 pub(crate) struct OutcomeView<'a> {
     pub(crate) collector: &'a mut Collector,
     pub(crate) scope: &'a Scope,
@@ -67,7 +66,7 @@ impl OutcomeView<'_> {
         Ok(self.collector.charge(bytes)?)
     }
 
-    /// As [`OutcomeView::charge`], with all texts of an object's name: each may be as long as the guest's memory.
+    /// As [`OutcomeView::charge`], with the texts of a reference: each may be as long as the guest's memory.
     fn charge_for(&mut self, target: &types::ObjectRef, texts: &[&str]) -> Result<()> {
         let namespace = target.namespace.as_deref().unwrap_or_default();
         let named = [&target.api_version, &target.kind, namespace, &target.name];
@@ -85,7 +84,7 @@ impl OutcomeView<'_> {
         }
     }
 
-    /// Adds the operation, or its refusal when its target is not granted.
+    /// Adds the operation, or its refusal if the target is not granted.
     fn operate(
         &mut self,
         key: String,
@@ -101,7 +100,7 @@ impl OutcomeView<'_> {
     }
 }
 
-/// Broken JSON is a bug of the guest, so it traps, and the trap's text says which call it was.
+/// Parses JSON. Invalid JSON is a bug of the guest and traps, naming the function.
 fn parse(call: &str, text: &str) -> Result<Value> {
     match serde_json::from_str::<Value>(text) {
         Ok(value) if value.is_object() => Ok(value),
@@ -110,7 +109,7 @@ fn parse(call: &str, text: &str) -> Result<Value> {
     }
 }
 
-/// Names the object that a whole JSON object is.
+/// Reference to an object given as JSON.
 fn reference(call: &str, object: &Value) -> Result<ObjectRef> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     match (text("/apiVersion"), text("/kind"), text("/metadata/name")) {
@@ -254,7 +253,7 @@ mod tests {
         assert_eq!(refused, [("a", false), ("b", true), ("c", true), ("d", false), ("e", true)]);
     }
 
-    /// Every kind of write, to one object of the management cluster; whether each was refused.
+    /// All kinds of writes to one object of the management cluster, with whether each was refused.
     fn attempts(scope: &Scope, target: &types::ObjectRef) -> Vec<(String, bool)> {
         let mut collector = Collector::new(1 << 20);
         let mut view = OutcomeView { collector: &mut collector, scope };

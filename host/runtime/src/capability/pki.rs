@@ -1,7 +1,7 @@
-//! `pki`: keys and certificates. Needs the `pki` grant, and each call has a number of keys that it may make.
+//! `pki`: keys and certificates. Needs the grant `pki`; the number of keys per call is limited.
 //!
-//! Keys come from the operating system's entropy, never from the call's seed: a recording of the call must not be enough
-//! to make them again. Times in certificates follow from the call's `now-ms`.
+//! Keys come from the operating system's entropy, never from the call's seed: they must not follow from a recording.
+//! Times in certificates follow from the call's `now-ms`.
 
 mod certificate;
 
@@ -16,7 +16,6 @@ use wasmtime::component::{HasData, Linker};
 use crate::bindings::{pki, types};
 use crate::record::tape::Tape;
 
-/// What `pki` sees.
 pub(crate) struct PkiView<'a> {
     pub(crate) granted: bool,
     pub(crate) now_ms: u64,
@@ -34,14 +33,14 @@ pub(crate) fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, view: fn(
     pki::add_to_linker::<T, HasPki>(linker, view)
 }
 
-/// Characters of one token.
+/// Longest token in characters.
 const TOKEN_CHARACTERS: u32 = 4_096;
 
 fn may(granted: bool) -> Answer<(), Refused> {
     if granted { Ok(()) } else { Err(Refused::denied("keys and certificates are not granted; set spec.grants.pki")) }
 }
 
-/// Takes one key off the call's number of keys.
+/// Checks the grant and counts a key.
 fn take_key(granted: bool, left: &mut u32) -> Answer<(), Refused> {
     may(granted)?;
     *left = left.checked_sub(1).ok_or_else(|| {
@@ -50,7 +49,7 @@ fn take_key(granted: bool, left: &mut u32) -> Answer<(), Refused> {
     Ok(())
 }
 
-/// RSA keys take up to seconds to find: off the threads that run everything else. The others take microseconds.
+/// RSA keys may take seconds to generate, so this runs on a blocking thread. Other keys take microseconds.
 async fn off_thread<T: Send + 'static>(
     algorithm: Algorithm,
     work: impl FnOnce() -> Answer<T, Refused> + Send + 'static,
@@ -125,7 +124,7 @@ impl pki::Host for PkiView<'_> {
         Ok(self.tape.ask_now(request, end)?.map_err(Into::into))
     }
 
-    /// The contract gives it no error, so what cannot be answered traps.
+    /// The contract has no error here, so what cannot be answered traps.
     fn random_token(&mut self, alphabet: String, length: u32) -> Result<String> {
         let request = || Request::RandomToken { alphabet: alphabet.clone(), length };
         let token = self.tape.ask_now(request, || {

@@ -1,5 +1,4 @@
-//! What of the management cluster a call may reach: the kinds that are granted, in the object's own namespace unless
-//! more is granted.
+//! Access of a call to the management cluster: granted kinds, in the object's own namespace and granted ones.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +8,7 @@ use serde::Deserialize;
 
 use crate::grants::{Grants, covers};
 
-/// Grants, seen from one object.
+/// Grants, with the object whose namespace they include.
 pub(crate) struct Scope {
     object: Arc<String>,
     grants: Arc<Grants>,
@@ -36,13 +35,13 @@ impl Scope {
         &self.grants
     }
 
-    /// Whether a kind of the management cluster may be read there.
+    /// Whether a kind of the management cluster may be read in a namespace.
     pub(crate) fn read(&self, api_version: &str, kind: &str, namespace: Option<&str>) -> Result<(), Refused> {
         self.kind(covers(&self.grants.reads, group(api_version), kind), "reads", api_version, kind)?;
         self.namespace(namespace)
     }
 
-    /// Whether a kind of the management cluster may be written there.
+    /// Whether a kind of the management cluster may be written in a namespace.
     pub(crate) fn write(&self, api_version: &str, kind: &str, namespace: Option<&str>) -> Result<(), Refused> {
         self.kind(covers(&self.grants.writes, group(api_version), kind), "writes", api_version, kind)?;
         self.namespace(namespace)
@@ -52,7 +51,7 @@ impl Scope {
         if covered { Ok(()) } else { Err(not_granted(grant, api_version, kind)) }
     }
 
-    /// Whether a namespace is the object's own, or granted.
+    /// Whether a namespace is the object's own or granted.
     pub(crate) fn namespace(&self, namespace: Option<&str>) -> Result<(), Refused> {
         let Some(namespace) = namespace else { return Ok(()) };
         if self.own_namespace() == Some(namespace) || self.grants.covers_namespace(namespace) {
@@ -63,14 +62,14 @@ impl Scope {
         )))
     }
 
-    /// Parsed when it is first asked for: most calls never name a namespace.
+    /// Parsed on first use: most calls never name a namespace.
     fn own_namespace(&self) -> Option<&str> {
         let parse = || serde_json::from_str::<Object>(&self.object).ok().and_then(|o| o.metadata.namespace);
         self.own_namespace.get_or_init(parse).as_deref()
     }
 }
 
-/// The refusal for a kind; it names the grant that is missing.
+/// Refusal of a kind, which names the missing grant.
 pub(crate) fn not_granted(grant: &str, api_version: &str, kind: &str) -> Refused {
     let group = group(api_version);
     Refused::denied(format!("{kind} of group {group:?} is not granted; add it to spec.grants.{grant}"))

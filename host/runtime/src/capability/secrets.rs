@@ -1,5 +1,5 @@
 //! `secrets`: Secrets of the object's namespace, and of others where both the name and the namespace are granted. The
-//! machine's own bootstrap data needs no grant.
+//! machine's bootstrap data needs no grant.
 
 use std::collections::BTreeMap;
 use std::result::Result as Answer;
@@ -15,13 +15,13 @@ use crate::capability::names;
 use crate::capability::scope::Scope;
 use crate::record::tape::Tape;
 
-/// A Secret that a guest holds a handle of.
+/// A Secret behind a guest's handle.
 pub struct OpenSecret {
     of: SecretRef,
     data: Data,
 }
 
-/// What is in a Secret. A tape has no more of it than what the guest saw revealed.
+/// Data of a Secret. Recordings contain only what the guest read of it.
 struct Data(BTreeMap<String, Vec<u8>>);
 
 impl OnTape for Data {
@@ -34,7 +34,6 @@ impl OnTape for Data {
     }
 }
 
-/// What `secrets` sees.
 pub(crate) struct SecretsView<'a> {
     pub(crate) source: &'a dyn Secrets,
     pub(crate) scope: &'a Scope,

@@ -1,5 +1,5 @@
-//! `workload`: the same as `lookup`, for the cluster being provisioned. Kinds need a grant; all namespaces are in reach,
-//! because the whole cluster belongs to the object's owner.
+//! `workload`: as `lookup`, for the workload cluster. Kinds need a grant; all namespaces are allowed, since the whole
+//! cluster belongs to the object's owner.
 
 use std::result::Result as Answer;
 
@@ -17,7 +17,6 @@ use crate::capability::scope::not_granted;
 use crate::grants::{Grants, covers};
 use crate::record::tape::Tape;
 
-/// What `workload` sees.
 pub(crate) struct WorkloadView<'a> {
     pub(crate) source: &'a dyn Lookup,
     pub(crate) certificates: &'a dyn ServingCertificates,

@@ -26,16 +26,16 @@ use tokio::process::Command;
 use super::{CompileError, Compiler, compatibility, compile};
 use crate::engine;
 
-/// What one compilation may take.
+/// Limits of one compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompileLimits {
-    /// Address space of the child, bytes.
+    /// Address space of the child in bytes.
     pub memory_bytes: u64,
-    /// CPU time over all threads, seconds.
+    /// CPU time of all threads in seconds.
     pub cpu_seconds: u64,
-    /// Wall time.
+    /// Wall time of the child.
     pub wall: Duration,
-    /// Native code, bytes.
+    /// Size of the native code in bytes.
     pub code_bytes: u64,
 }
 
@@ -45,14 +45,14 @@ impl Default for CompileLimits {
     }
 }
 
-/// Exit status of a child whose component is not valid.
+/// Exit status for an invalid component.
 const NOT_VALID: u8 = 2;
 /// Length of the compatibility hash before the code.
 const HASH: usize = 16;
-/// What is kept of the child's stderr, bytes.
+/// Bytes of the child's stderr that are kept.
 const STDERR: u64 = 8 << 10;
 
-/// Compiles in a child process.
+/// Compiles in a child process, which the kernel limits.
 #[derive(Clone, Debug)]
 pub struct ChildProcess {
     program: PathBuf,
@@ -61,13 +61,13 @@ pub struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// Runs this very program with `arguments`, which have to lead to [`serve`]. The memory limit in bytes and the CPU limit in
-    /// seconds are two more arguments.
+    /// Runs this program with `arguments`, which must lead to [`serve`]. Memory limit (bytes) and CPU limit (seconds)
+    /// are appended.
     pub fn this_program(arguments: impl IntoIterator<Item = impl Into<OsString>>, limits: CompileLimits) -> Self {
         Self::program("/proc/self/exe", arguments, limits)
     }
 
-    /// The same with another program.
+    /// As [`ChildProcess::this_program`], with another program.
     pub fn program(
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
@@ -122,7 +122,7 @@ impl ChildProcess {
         fitting(code)
     }
 
-    /// What an exit status means.
+    /// Error of an exit status.
     fn verdict(&self, status: ExitStatus, message: &str) -> Result<(), CompileError> {
         if status.success() {
             return Ok(());
@@ -152,7 +152,7 @@ impl Compiler for ChildProcess {
     }
 }
 
-/// The code without its hash, if it was made for this process's engine.
+/// The code without its hash; an error if it is for another engine.
 fn fitting(mut code: Vec<u8>) -> Result<Vec<u8>, CompileError> {
     let ours = compatibility(&engine::compiler().map_err(|error| CompileError::Failed(format!("{error:#}")))?);
     if code.len() < HASH || code[..HASH] != *ours.as_bytes() {
@@ -161,7 +161,7 @@ fn fitting(mut code: Vec<u8>) -> Result<Vec<u8>, CompileError> {
     Ok(code.split_off(HASH))
 }
 
-/// The child's side: limits itself, reads a component from stdin and writes its code to stdout.
+/// The child: limits itself, reads a component from stdin and writes its code to stdout.
 pub fn serve(memory_bytes: u64, cpu_seconds: u64) -> ExitCode {
     let served = confine(memory_bytes, cpu_seconds).map_err(CompileError::Failed).and_then(|()| {
         let failed = |error: std::io::Error| CompileError::Failed(error.to_string());
@@ -186,7 +186,7 @@ pub fn serve(memory_bytes: u64, cpu_seconds: u64) -> ExitCode {
     }
 }
 
-/// Memory, CPU time, no file that is written, no core dump, and few open files. Whoever takes over the compiler is left with that.
+/// Limits memory, CPU time, written files, core dumps and open files, so that a compromised compiler can do little.
 fn confine(memory_bytes: u64, cpu_seconds: u64) -> Result<(), String> {
     let hard = |limit: u64| Rlimit { current: Some(limit), maximum: Some(limit) };
     let limits = [

@@ -1,5 +1,5 @@
-//! Named HTTP endpoints: `http://NAME.endpoint/path` in a guest, a unix socket or a URL on the host, with credentials that
-//! the guest never sees, and rules for what may be asked.
+//! Named HTTP endpoints: `http://NAME.endpoint/path` for a guest, a unix socket or a URL for the host, with credentials
+//! that the guest never sees and rules for requests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::GrantError;
 
-/// One granted endpoint. Exactly one of `unix` and `url` is given.
+/// A granted endpoint. Exactly one of `unix` and `url` is set.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamedEndpoint {
@@ -20,25 +20,25 @@ pub struct NamedEndpoint {
     /// `http://host:port/prefix` or `https://...`; the guest's path is appended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// What may be asked. Everything, when not given; nothing, when empty.
+    /// Allowed requests. Absent: all; empty: none.
     #[serde(default = "Rule::everything")]
     pub allow: Vec<Rule>,
-    /// Authority that the server's certificate is held against, PEM; the system's when not given.
+    /// PEM of the certificate authority of the server; the system's when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
-    /// Certificate with which the host presents itself.
+    /// Client certificate of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_certificate: Option<ClientCertificate>,
-    /// Headers that the host adds (credentials); the guest cannot set or see them.
+    /// Headers added by the host, such as credentials; the guest can neither set nor see them.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// Longest time of one request, seconds. Takes the place of the call's wall time limit while a call waits here, for
-    /// what takes long by nature, such as an image pull.
+    /// Timeout of one request in seconds. Replaces the call's wall time limit while it waits for this endpoint, for
+    /// slow operations such as image pulls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
 }
 
-/// A certificate with its key.
+/// Client certificate with its key.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCertificate {
@@ -48,25 +48,25 @@ pub struct ClientCertificate {
     pub key_pem: String,
 }
 
-/// Requests that are allowed.
+/// Set of allowed requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
-    /// Methods; empty is any.
+    /// HTTP methods; empty means any.
     #[serde(default)]
     pub methods: Vec<String>,
-    /// Path, without query. A segment `*` matches one segment, a last segment `**` matches the rest: `/v*/containers/**`;
-    /// within a segment `*` matches any part.
+    /// Pattern of the path, without query. A segment `*` matches one segment, a last segment `**` matches the rest:
+    /// `/v*/containers/**`; within a segment `*` matches any part.
     pub path: String,
 }
 
 impl NamedEndpoint {
-    /// A unix socket, of which everything may be asked.
+    /// A unix socket that allows all requests.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
         NamedEndpoint { unix: Some(path.into()), ..Self::empty() }
     }
 
-    /// A URL, of which everything may be asked.
+    /// A URL that allows all requests.
     pub fn url(url: impl Into<String>) -> Self {
         NamedEndpoint { url: Some(url.into()), ..Self::empty() }
     }
@@ -83,12 +83,11 @@ impl NamedEndpoint {
         }
     }
 
-    /// Its own limit of one request.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout_seconds.map(Duration::from_secs)
     }
 
-    /// Where it leads.
+    /// The parsed address.
     pub(crate) fn target(&self, name: &str) -> Result<Target, GrantError> {
         let wrong = |problem: String| GrantError::Endpoint { name: name.to_owned(), problem };
         match (&self.unix, &self.url) {
@@ -105,19 +104,19 @@ impl NamedEndpoint {
         }
     }
 
-    /// Whether rules say what may be asked.
+    /// Whether there are rules other than the default.
     pub(crate) fn has_rules(&self) -> bool {
         self.allow != Rule::everything()
     }
 
-    /// Whether its URL has a path, which stands before the guest's.
+    /// Whether the URL has a path, to which the guest's is appended.
     fn has_prefix(&self) -> bool {
         let url = self.url.as_ref().and_then(|url| url.parse::<Uri>().ok());
         url.is_some_and(|url| !url.path().trim_end_matches('/').is_empty())
     }
 
-    /// Whether a request is allowed. Dots that lead out of the URL's path would take the host's credentials to what was not
-    /// granted, rules or none.
+    /// Whether a request is allowed. Dot segments that leave the URL's path are refused with or without rules, since
+    /// they would use the host's credentials for what was not granted.
     pub(crate) fn allows(&self, method: &str, path: &str) -> Result<(), EndpointRefusal> {
         if !self.has_rules() {
             return if self.has_prefix() { segments(path).map(drop) } else { Ok(()) };
@@ -149,16 +148,14 @@ impl std::fmt::Debug for ClientCertificate {
     }
 }
 
-/// Where an endpoint leads.
+/// Parsed address of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A unix socket.
     Unix(PathBuf),
-    /// A server.
     Url(Uri),
 }
 
-/// Why an endpoint may not be asked.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EndpointRefusal {
     #[error("no rule of the endpoint allows it")]
@@ -169,7 +166,7 @@ pub(crate) enum EndpointRefusal {
     Ambiguous,
 }
 
-/// The segments of a path as every server reads them; a path that servers may read differently has none.
+/// Segments of a path; an error if servers may read the path differently.
 fn segments(path: &str) -> Result<Vec<String>, EndpointRefusal> {
     let path = path.strip_prefix('/').ok_or(EndpointRefusal::Ambiguous)?;
     let mut segments = Vec::new();
@@ -204,7 +201,7 @@ fn percent_decode(text: &str) -> Option<String> {
 }
 
 impl Rule {
-    /// The rules of an endpoint that gives none.
+    /// The default rules.
     fn everything() -> Vec<Rule> {
         vec![Rule { methods: Vec::new(), path: "/**".to_owned() }]
     }

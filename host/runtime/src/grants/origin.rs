@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::GrantError;
 
-/// One granted origin.
+/// A granted origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Origin {
@@ -33,7 +33,7 @@ pub struct Origin {
 enum Host {
     Any,
     Name(String),
-    /// With the leading dot.
+    /// Including the leading dot.
     Suffix(String),
     Address(IpAddr),
     Range(IpAddr, u8),
@@ -62,13 +62,13 @@ impl FromStr for Origin {
     }
 }
 
-/// Digits, and nothing else that Rust takes for a number; nor a leading zero, which others take for octal.
+/// Parses digits only: no sign, and no leading zero, which others read as octal.
 fn number<T: FromStr>(text: &str) -> Option<T> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     plain.then(|| text.parse().ok()).flatten()
 }
 
-/// Host, prefix length and port of `host[/prefix][:port]`, where the host may stand in brackets.
+/// Splits `host[/prefix][:port]`, where the host may be in brackets.
 fn split(rest: &str) -> Option<(&str, Option<&str>, Option<&str>)> {
     let (host, after) = match rest.strip_prefix('[') {
         Some(inner) => inner.split_once(']')?,
@@ -112,8 +112,8 @@ fn parse_host(host: &str, prefix: Option<&str>) -> Result<Host, &'static str> {
     }
 }
 
-/// Whether the last label of a host is a number: resolvers take `2130706433`, `0x7f.1` and `127.1` for addresses, and no
-/// name ends so (WHATWG URL, "ends in a number").
+/// Whether the last label of a host is a number: resolvers take `2130706433`, `0x7f.1` and `127.1` for addresses, and
+/// no name ends so (WHATWG URL, "ends in a number").
 pub(crate) fn ends_in_number(host: &str) -> bool {
     let last = host.strip_suffix('.').unwrap_or(host).rsplit('.').next().unwrap_or_default();
     let hex = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
@@ -122,7 +122,7 @@ pub(crate) fn ends_in_number(host: &str) -> bool {
 }
 
 impl Origin {
-    /// Whether a URL's scheme, host (without brackets) and port are granted.
+    /// Whether scheme, host (without brackets) and port are granted.
     pub(crate) fn matches(&self, tls: bool, host: &str, port: u16) -> bool {
         self.tls == tls && self.port.is_none_or(|granted| granted == port) && self.matches_host(host)
     }
@@ -139,12 +139,12 @@ impl Origin {
         }
     }
 
-    /// Whether exactly this address is granted by name.
+    /// Whether exactly this address is granted.
     pub(crate) fn is_address(&self, address: IpAddr) -> bool {
         self.host == Host::Address(address.to_canonical())
     }
 
-    /// Whether a wanted origin lies within this one.
+    /// Whether a wanted origin is covered.
     pub(crate) fn includes(&self, want: &str) -> bool {
         let Ok(want) = want.parse::<Origin>() else { return false };
         let port = self.port.is_none() || self.port == want.port;
@@ -178,8 +178,8 @@ fn in_range(net: IpAddr, bits: u8, address: IpAddr) -> bool {
     }
 }
 
-/// Metadata services that do not use link-local addresses: Alibaba, Azure's host, Oracle's older one, then over IPv6 AWS, the credentials of
-/// Pods in EKS, Google, Oracle.
+/// Metadata services that do not use link-local addresses: Alibaba, Azure's host, Oracle's older one; over IPv6 AWS,
+/// the credentials of Pods in EKS, Google, Oracle.
 const METADATA: [IpAddr; 7] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
@@ -190,8 +190,8 @@ const METADATA: [IpAddr; 7] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)),
 ];
 
-/// Addresses that are reached only when granted by name: this machine, its links, and metadata services. Private ranges
-/// are no part of it: clouds and clusters live there.
+/// Addresses that must be granted by name: this machine, its links, and metadata services. Private ranges are not among
+/// them: clouds and clusters use them.
 pub(crate) fn special_address(address: IpAddr) -> bool {
     let address = address.to_canonical();
     if METADATA.contains(&address) || address.is_loopback() || address.is_unspecified() || address.is_multicast() {
@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// A host as a grant names it, and hosts that it may cover.
+    /// A granted host, and hosts that it may cover.
     fn hosts(u: &mut Unstructured<'_>) -> arbitrary::Result<(String, Vec<String>)> {
         // No name ends in a number.
         let (first, last) = (u.choose(&["a", "127", "x-y"])?, u.choose(&["a", "b", "api"])?);

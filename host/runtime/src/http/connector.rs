@@ -1,4 +1,5 @@
-//! Opens connections: to a unix socket, to an endpoint's server, or to an origin whose every address is looked at.
+//! Opens connections: to a unix socket, to an endpoint's server, or to an origin, whose address is checked for every
+//! connection.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,18 +21,17 @@ use super::network::Network;
 use super::tls::Wanted;
 use crate::grants::{Origin, special_address};
 
-/// Where connections of a pool go.
+/// Destination of a pool's connections.
 #[derive(Clone)]
 pub(super) enum Route {
-    /// This socket, whatever the URL says.
+    /// Always this socket.
     Unix(PathBuf),
-    /// The URL's host; it stands in the grant.
+    /// The URL's host, which the grant names.
     Granted,
-    /// The URL's host, at addresses that are not special or that are granted by name.
+    /// The URL's host, if the address is not special or is granted by name.
     Origins(Arc<Vec<Origin>>),
 }
 
-/// A hyper connector.
 #[derive(Clone)]
 pub(super) struct Connector {
     route: Route,
@@ -39,27 +39,27 @@ pub(super) struct Connector {
     network: Arc<dyn Network>,
 }
 
-/// Why there is no connection.
+/// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
-    /// The address may not be reached.
+    /// The address is denied.
     #[error("{0}")]
     Address(String),
-    /// DNS has no answer.
+    /// The name does not resolve.
     #[error("unable to resolve {host}")]
     Resolve {
         host: String,
         #[source]
         source: io::Error,
     },
-    /// Nobody listens.
+    /// No connection to any address.
     #[error("unable to connect to {to}")]
     Connect {
         to: String,
         #[source]
         source: io::Error,
     },
-    /// No TLS.
+    /// The TLS handshake failed.
     #[error("unable to speak TLS with {host}: {problem}")]
     Tls { host: String, problem: String },
 }
@@ -151,12 +151,10 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// A byte stream of any kind.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// An open connection.
 pub(super) struct Wire {
     io: TokioIo<Box<dyn Stream>>,
     h2: bool,

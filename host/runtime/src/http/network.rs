@@ -1,5 +1,4 @@
-//! Names and connections: the one place where a client of origins and endpoints touches the network, so that tests can say what
-//! DNS answers and see where connections go.
+//! Name resolution and connections of HTTP clients, replaceable in tests.
 
 use std::fmt::Debug;
 use std::io;
@@ -10,20 +9,20 @@ use async_trait::async_trait;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-/// What a connector asks of the network. It resolves once for each connection, and connects to addresses alone.
+/// Network of a connector, which resolves once per connection and connects to addresses only.
 #[async_trait]
 pub trait Network: Debug + Send + Sync {
-    /// The addresses of a name, in the order in which they are tried.
+    /// Addresses of a name, in the order in which they are tried.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 
-    /// A connection to an address.
+    /// Connects to an address.
     async fn connect(&self, to: SocketAddr) -> io::Result<TcpStream>;
 }
 
-/// Lookups of one provider at a time.
+/// Concurrent lookups of one provider.
 const LOOKUPS: usize = 8;
 
-/// The system's resolver and sockets.
+/// Resolver and sockets of the system.
 #[derive(Debug)]
 pub(super) struct System {
     lookups: Arc<Semaphore>,
@@ -50,8 +49,8 @@ impl Network for System {
     }
 }
 
-/// Runs a lookup on a thread for blocking work. It keeps its place until it ends, not until nobody waits for it any more:
-/// otherwise a guest that gives up at once on names that nobody answers for takes all such threads of the host.
+/// Runs a lookup on a blocking thread. It counts until it ends, even if nobody waits for it: otherwise a guest with
+/// short timeouts and unresponsive names would occupy all such threads of the host.
 async fn bounded<T: Send + 'static>(
     places: &Arc<Semaphore>,
     lookup: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -1,6 +1,6 @@
-//! Answers that will do again for a while, for `recent`: in memory, bounded, one set per generation of a provider.
+//! Recent responses, for the option `recent`: in memory, bounded, one set per generation of a provider.
 //!
-//! What is kept may be a credential (a token in a header), so it has no `Debug`, and of the request only a digest is kept.
+//! A response may contain credentials (a token in a header), so there is no `Debug`, and requests are kept as digests.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
 use super::tls::Trust;
 use super::{HttpRequest, HttpResponse};
 
-/// Answers kept at a time.
+/// Responses kept at most.
 const ANSWERS: usize = 256;
-/// Bytes of them all.
+/// Bytes of all responses kept.
 const BYTES: usize = 4 << 20;
-/// Bytes of one; a larger one is not kept.
+/// Bytes of one response; larger ones are not kept.
 const ANSWER_BYTES: usize = 512 << 10;
 
-/// Digest of everything that makes two requests the same.
+/// Digest of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key([u8; 32]);
 
 impl Key {
-    /// Method, URL, headers in order, body, and whom the client trusts. Each part with its length in front, so that no two
-    /// different requests read the same.
+    /// Digest of method, URL, headers in order, body and trust. Each part is prefixed by its length, so that different
+    /// requests have different digests.
     pub(super) fn of(request: &HttpRequest, trust: &Trust) -> Key {
         let mut hash = Sha256::new();
         let mut part = |bytes: &[u8]| {
@@ -52,7 +52,7 @@ struct Kept {
     answer: HttpResponse,
 }
 
-/// The answers of one generation, the latest last.
+/// Responses of one generation, latest last.
 #[derive(Default)]
 pub(super) struct Recent {
     kept: Mutex<VecDeque<Kept>>,
@@ -60,7 +60,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// An answer that is at most `max_age` old at `now`; with a zero age, none.
+    /// A response that is at most `max_age` old at `now`; none with a zero age.
     pub(super) fn get(&self, key: &Key, now: Instant, max_age: Duration) -> Option<HttpResponse> {
         let kept = self.kept.lock();
         let found = kept.iter().find(|kept| kept.key == *key)?;
@@ -68,7 +68,7 @@ impl Recent {
         young.then(|| found.answer.clone())
     }
 
-    /// Keeps a success in place of an earlier one; the oldest go where there are too many.
+    /// Keeps a successful response; drops the oldest beyond the bounds.
     pub(super) fn put(&self, key: Key, at: Instant, answer: &HttpResponse) {
         let mut kept = self.kept.lock();
         kept.retain(|known| known.key != key);
@@ -84,7 +84,7 @@ impl Recent {
         }
     }
 
-    /// Waits until nobody else asks the same: of many calls that want one answer, one sends.
+    /// Waits until no equal request is in flight.
     pub(super) async fn turn(&self, key: Key) -> Turn<'_> {
         let turns = self.asking.lock().entry(key).or_default().clone();
         // Made before waiting, so that a caller that is dropped while it waits leaves nothing behind either.
@@ -94,7 +94,7 @@ impl Recent {
     }
 }
 
-/// The right to ask.
+/// Permission to send a request.
 pub(super) struct Turn<'a> {
     recent: &'a Recent,
     key: Key,

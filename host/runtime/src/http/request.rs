@@ -1,14 +1,14 @@
-//! What of a guest's request is taken as it is given: method, URL and headers, before anything is asked of the network. Pure.
+//! Checks method, URL and headers of a guest's request. Pure.
 //!
-//! Two readers of one request must not read two things: the host, which holds it against the grants, and the server. So
-//! what is ambiguous is refused, not repaired.
+//! The host, which checks grants, and the server must read the same request: what is ambiguous is refused, not
+//! repaired.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header, uri};
 use capwasm_contract::Refused;
 
-/// Headers that describe the connection or the message's frame, or name the host.
+/// Headers about the connection, the message's frame or the host, which a guest cannot set.
 const NOT_THE_GUESTS: [HeaderName; 10] = [
     header::CONNECTION,
     header::HOST,
@@ -22,7 +22,7 @@ const NOT_THE_GUESTS: [HeaderName; 10] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Headers by which some servers take another method, or another path, than the request line says.
+/// Headers with which some servers override method or path of the request line.
 const OVERRIDES: [&str; 6] = [
     "x-http-method-override",
     "x-http-method",
@@ -32,7 +32,8 @@ const OVERRIDES: [&str; 6] = [
     "x-rewrite-url",
 ];
 
-/// Methods that are no requests to a server, or that answer with the headers of the request, the host's credentials among them.
+/// Methods that are no requests to a server, or whose responses repeat the request's headers, and with them the host's
+/// credentials.
 const REFUSED_METHODS: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
 
 pub(super) fn bad(message: String) -> Refused {
@@ -46,7 +47,7 @@ pub(super) fn method(text: &str) -> Result<Method, Refused> {
     text.parse().map_err(|_| bad(format!("method {text:?}")))
 }
 
-/// An absolute URL of http or https without credentials, whose host is an address or a name, and only in one way.
+/// Parses an absolute URL of http or https without credentials, with an unambiguous address or name as host.
 pub(super) fn url(text: &str) -> Result<Uri, Refused> {
     let uri: Uri = text.parse().map_err(|error| bad(format!("url {text:?}: {error}")))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
@@ -91,7 +92,7 @@ pub(super) fn headers(given: &[(String, String)]) -> Result<HeaderMap, Refused> 
     Ok(map)
 }
 
-/// Where rules hold for method and path, no header may say others.
+/// Refuses headers that override method or path.
 pub(super) fn no_overrides(headers: &HeaderMap) -> Result<(), Refused> {
     match OVERRIDES.iter().find(|name| headers.contains_key(**name)) {
         None => Ok(()),
@@ -101,13 +102,12 @@ pub(super) fn no_overrides(headers: &HeaderMap) -> Result<(), Refused> {
     }
 }
 
-/// `docker` of `http://docker.endpoint/`.
+/// `docker` for `http://docker.endpoint/`.
 pub(super) fn endpoint_name(uri: &Uri) -> Option<&str> {
     let name = uri.host()?.strip_suffix(".endpoint")?;
     (uri.scheme() == Some(&uri::Scheme::HTTP) && uri.port().is_none()).then_some(name)
 }
 
-/// The host of a URL without the brackets of an IPv6 address.
 pub(super) fn bare_host(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }

@@ -1,4 +1,4 @@
-//! TLS of outgoing connections: the system's roots and what a guest trusts besides, or an endpoint's own authority and
+//! TLS of outgoing connections: the system's roots with the guest's additions, or an endpoint's own authority and
 //! client certificate.
 
 use std::sync::Arc;
@@ -17,42 +17,42 @@ use tokio_rustls::client::TlsStream;
 
 use crate::grants::NamedEndpoint;
 
-/// Whom a guest's client trusts besides the system's roots, or that it trusts everybody.
+/// Certificates that a guest's client trusts besides the system's roots, or no verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trust {
     certificates: Vec<CertificateDer<'static>>,
-    /// Of all certificates in order; equality of two long lists in one comparison.
+    /// Of all certificates in order, for quick comparison.
     digest: [u8; 32],
     anybody: bool,
 }
 
-/// Certificates that one client may trust.
+/// Trusted certificates of one client at most.
 const CERTIFICATES: usize = 64;
-/// Bytes of them all: a guest may hold a thousand clients, and what they trust is not in the guest's memory.
+/// Bytes of them at most: a guest may have a thousand clients, and their certificates do not count as its memory.
 const CERTIFICATE_BYTES: usize = 128 << 10;
 
 #[cfg(test)]
 impl Trust {
-    /// A trust that differs from others by this alone.
+    /// A trust for tests that differs by `digest` only.
     pub(super) fn of(digest: [u8; 32]) -> Self {
         Trust { digest, ..Trust::default() }
     }
 }
 
 impl Trust {
-    /// From now on, whoever serves.
+    /// Turns verification off.
     pub(crate) fn do_not_verify(&mut self) {
         self.anybody = true;
     }
 
-    /// What two clients that trust the same have in common, and no others.
+    /// Equal for clients with equal trust.
     pub(super) fn identity(&self) -> [u8; 33] {
         let mut identity = [u8::from(self.anybody); 33];
         identity[1..].copy_from_slice(&self.digest);
         identity
     }
 
-    /// As a recording names it: none for the system's roots alone.
+    /// Name in recordings; `None` for the system's roots alone.
     pub(crate) fn name(&self) -> Option<String> {
         match self {
             Trust { anybody: true, .. } => Some("anybody".to_owned()),
@@ -90,7 +90,7 @@ impl Trust {
     }
 }
 
-/// The TLS that a pool wants; made when its first connection needs it, because reading the system's roots takes a while.
+/// TLS settings of a pool; created for its first connection, since reading the system's roots takes time.
 pub(super) struct Wanted {
     roots: Roots,
     identity: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
@@ -100,18 +100,17 @@ pub(super) struct Wanted {
 enum Roots {
     SystemAnd(Trust),
     Only(RootCertStore),
-    /// Whoever serves.
+    /// No verification.
     Anybody,
 }
 
 impl Wanted {
-    /// For a guest's origins.
     pub(super) fn guest(trust: Trust) -> Self {
         let roots = if trust.anybody { Roots::Anybody } else { Roots::SystemAnd(trust) };
         Wanted { roots, identity: None, made: OnceCell::new() }
     }
 
-    /// For an endpoint; the error says what of its certificates cannot be used.
+    /// For a named endpoint. The error says which certificate or key is unusable.
     pub(super) fn endpoint(granted: &NamedEndpoint) -> Result<Self, String> {
         let certificates = |pem: &str| -> Result<Vec<CertificateDer<'static>>, String> {
             let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -140,7 +139,7 @@ impl Wanted {
         Ok(Wanted { roots, identity, made: OnceCell::new() })
     }
 
-    /// A TLS stream over a connection, and whether it speaks HTTP/2.
+    /// The TLS stream, and whether it negotiated HTTP/2.
     pub(super) async fn handshake<S>(&self, host: &str, stream: S) -> Result<(TlsStream<S>, bool), String>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -181,7 +180,7 @@ impl Wanted {
     }
 }
 
-/// Asks nothing of a server but that it has the key of the certificate that it shows.
+/// Verifies only that the server has the key of its certificate.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 
@@ -222,7 +221,7 @@ impl ServerCertVerifier for Unverified {
     }
 }
 
-/// What of the system's roots can be read; without any, connections fail by their certificates.
+/// The readable roots of the system; without any, connections fail with certificate errors.
 fn system_roots() -> RootCertStore {
     let mut store = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();

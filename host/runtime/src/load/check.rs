@@ -1,4 +1,4 @@
-//! What `describe()` says, held against `wit/descriptor.schema.json` and against what the component exports.
+//! Checks a descriptor against `wit/descriptor.schema.json` and the component's exports.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,16 @@ use serde_json::Value;
 use crate::grants::{Origin, is_guarded};
 use crate::untrusted;
 
-/// Which pure functions a component exports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pure {
     pub(crate) conversion: bool,
     pub(crate) admission: bool,
 }
 
-/// Bytes of a version.
+/// Longest version in bytes.
 const VERSION: usize = 128;
 
-/// Everything that is wrong, in words for the provider's author.
+/// All problems, as text for the provider's author.
 pub(super) fn problems(descriptor: &Descriptor, exported: &[Role], pure: Pure) -> Vec<String> {
     let mut problems = Vec::new();
     if !dns_label(&descriptor.name) {
@@ -97,12 +96,12 @@ fn kind_problems(kind: &KindDescriptor, exported: &[Role]) -> Vec<String> {
     problems
 }
 
-/// Whether a dotted path is another, or lies below it.
+/// Whether a dotted path is equal to or below another.
 fn within(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Several served versions need somebody who converts, unless the CRD says that nothing but the version differs.
+/// Kinds with several served versions need a converter, unless the CRD says that versions do not differ.
 fn conversion_problem(kind: &KindDescriptor, converts: bool) -> Option<String> {
     let versions = kind.crd.pointer("/spec/versions").and_then(Value::as_array)?;
     let served = versions.iter().filter(|version| version["served"] == true).count();
@@ -197,7 +196,7 @@ fn dns_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(dns_label)
 }
 
-/// `domain.example/name` as Kubernetes wants finalizers, or a name with dots as upstream's providers have them.
+/// `domain.example/name` as Kubernetes wants finalizers, or a dotted name as upstream's providers use.
 fn qualified(text: &str) -> bool {
     let name = |text: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);

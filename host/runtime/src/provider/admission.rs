@@ -10,12 +10,12 @@ const DEFAULT: &str = "admission.default";
 const VALIDATE: &str = "admission.validate";
 
 impl Provider {
-    /// Whether it exports `admission`. Which of its kinds it is asked about, the descriptor says.
+    /// Whether `admission` is exported. The descriptor says for which kinds it is used.
     pub fn admits(&self) -> bool {
         self.guest.exports.admission.is_some()
     }
 
-    /// `object` with what its author left out, as JSON text; `old` is the stored one, none when it is created.
+    /// Adds defaults to `object`, JSON text; `old` is the stored object, `None` on creation.
     ///
     /// # Errors
     /// When the provider does not admit, traps or passes a limit.
@@ -31,7 +31,7 @@ impl Provider {
         self.pure.ask(DEFAULT, &self.guest.shared.admissions, work, String::len).await
     }
 
-    /// Warnings for the client, if the object may be stored.
+    /// Warnings for the client of an object that is valid.
     ///
     /// # Errors
     /// When the provider does not admit, traps or passes a limit.

@@ -1,4 +1,4 @@
-//! `conversion.convert`: an object in another API version of its kind.
+//! `conversion.convert`: converts objects to another API version of their kind.
 
 use capwasm_contract::Failure;
 use wasmtime::Store;
@@ -9,12 +9,12 @@ use crate::state::State;
 const CONVERT: &str = "conversion.convert";
 
 impl Provider {
-    /// Whether it exports `conversion`.
+    /// Whether `conversion` is exported.
     pub fn converts(&self) -> bool {
         self.guest.exports.conversion.is_some()
     }
 
-    /// `objects`, JSON text of one kind, each in version `to` (`group/version`), in order.
+    /// Converts `objects` of one kind, JSON texts, to version `to` (`group/version`), in order.
     ///
     /// # Errors
     /// When the provider does not convert, traps or passes a limit.

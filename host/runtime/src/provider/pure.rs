@@ -1,7 +1,7 @@
 //! Calls of pure functions: conversion and admission.
 //!
-//! They get no capability, no grant, a clock that stands at the epoch and one seed, under limits of their own: one that takes
-//! long or asks for anything is a mistake, and a client waits for it.
+//! They get no capabilities or grants, a clock that stands at the epoch and a constant seed, under limits of their own,
+//! since clients wait for them.
 
 use std::sync::Arc;
 
@@ -20,33 +20,33 @@ use crate::record::tape::Tape;
 use crate::reply::CallStats;
 use crate::state::State;
 
-/// What a pure function answered.
+/// Reply of a pure function.
 #[derive(Clone, Debug)]
 pub struct PureReply<T> {
-    /// The answer, or why the provider says no.
+    /// The answer, or the provider's refusal.
     pub answer: Result<T, Problem>,
-    /// What it cost.
+    /// Cost of the call.
     pub stats: CallStats,
 }
 
 /// Why a pure function gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum PureError {
-    /// The call came to nothing.
+    /// The call failed.
     #[error(transparent)]
     Call(Box<CallError>),
-    /// It collected an outcome, or answered what it must not.
+    /// It used the capability `outcome`, or its answer violates the contract.
     #[error("the provider breaks the contract of {function}: {problem}")]
     Contract {
-        /// `conversion.convert`, say.
+        /// Function of the contract, such as `conversion.convert`.
         function: &'static str,
-        /// What it did.
+        /// The violation.
         problem: String,
     },
 }
 
 impl PureError {
-    /// CamelCase: that of the failure, as conditions have it, or `ProviderContractBroken`.
+    /// CamelCase reason: that of the failure, or `ProviderContractBroken`.
     pub fn reason(&self) -> &'static str {
         match self {
             PureError::Call(error) => error.failure.reason(),
@@ -62,12 +62,12 @@ impl From<CallError> for PureError {
 }
 
 impl Guest {
-    /// The same component under the limits of pure functions.
+    /// The component under the limits of pure functions.
     pub(super) fn pure(&self) -> Guest {
         Guest { limits: self.limits.for_pure(), ..self.clone() }
     }
 
-    /// Runs one in an instance of its own, once there is a place. `bytes` measures its answer.
+    /// Runs a function in a fresh instance once a place is free. `bytes` measures its answer.
     pub(super) async fn ask<T>(
         self: &Arc<Self>,
         function: &'static str,
@@ -88,7 +88,7 @@ impl Guest {
         Ok(reply)
     }
 
-    /// The answer, and whether it collected an outcome.
+    /// The answer, and whether `outcome` was used.
     async fn run_pure<T>(
         &self,
         function: &'static str,

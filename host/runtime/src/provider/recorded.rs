@@ -1,4 +1,4 @@
-//! Calls that are recorded, and recordings that are called again.
+//! Recorded and replayed calls.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::record::tape::Tape;
 use crate::record::{Recorder, Recording, Replay, Replayed};
 use crate::reply::Reply;
 
-/// What of a recording is known before its call.
+/// The part of a recording that is known before its call.
 pub(super) struct Begun {
     recorder: Arc<dyn Recorder>,
     provider: String,
@@ -28,7 +28,7 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// Gives the recording to who wanted it, and the call's result on.
+    /// Passes the recording to the recorder, and returns the call's result.
     pub(super) fn hand_over(self, finished: Finished) -> Result<Reply, Failure> {
         let Finished { result, object, facts, tape } = finished;
         let Begun { recorder, provider, version, digest, function, seed, limits, grants } = self;
@@ -77,7 +77,7 @@ impl Provider {
         })
     }
 
-    /// Makes a recorded call again: nothing is asked that the recording answers, and no effect leaves this process.
+    /// Makes a recorded call again: requests are answered by the recording, without side effects.
     ///
     /// # Errors
     /// When the call cannot be made: the role is not exported, no slot is free, or the host panicked. What the guest does

@@ -1,4 +1,4 @@
-//! Recordings in files: JSON with a format version, private, written whole or not at all.
+//! Files of recordings: JSON with a format version, private, written atomically.
 
 use std::io::{Read, Write};
 
@@ -7,7 +7,7 @@ use capwasm_contract::recording::{FORMAT, Header, Written};
 
 use super::Recording;
 
-/// Largest file that is read, bytes: base64 and JSON make a full tape at most six times as long.
+/// Largest file that is read, in bytes: base64 and JSON lengthen a full tape at most sixfold.
 const FILE_BYTES: u64 = 128 << 20;
 
 /// Why a recording cannot be read.
@@ -16,29 +16,29 @@ pub enum ReadError {
     /// The file cannot be read.
     #[error("unable to read the recording")]
     File(#[from] std::io::Error),
-    /// It is larger than any recording.
+    /// Larger than any recording.
     #[error("more than {FILE_BYTES} bytes: this is no recording")]
     TooLarge,
-    /// It is no recording.
+    /// Not the JSON of a recording.
     #[error("this is no recording")]
     Json(#[from] serde_json::Error),
-    /// Another host wrote it.
+    /// Another format version.
     #[error("the recording has format {found}; this host reads format {FORMAT}")]
     Format {
-        /// Its format.
+        /// Format version of the file.
         found: u32,
     },
 }
 
-/// How the name of a file ends that is not whole yet. It begins with a dot, too.
+/// Suffix of an incomplete file, whose name also begins with a dot.
 const DRAFT: &str = ".part";
 
-/// Whether a file of this name is one that [`write`] has not finished.
+/// Whether the name is that of a file that [`write`] has not completed.
 pub fn is_draft(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(DRAFT)
 }
 
-/// Writes a recording as `name`, mode 0600, over whatever has that name; returns its bytes.
+/// Writes a recording to the file `name` with mode 0600, replacing it. Returns its size in bytes.
 ///
 /// # Errors
 /// Those of the file system; nothing is left behind then.
@@ -63,7 +63,7 @@ pub fn write(dir: &Dir, name: &str, recording: &Recording) -> std::io::Result<u6
     result.map(|()| text.len() as u64)
 }
 
-/// A recording as it stands in a file.
+/// Content of a recording's file.
 ///
 /// # Errors
 /// None that a recording of this host can cause.
@@ -73,7 +73,7 @@ pub fn to_json(recording: &Recording) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Reads a recording.
+/// Parses a recording.
 ///
 /// # Errors
 /// When it cannot be read, or is none that this host can read.

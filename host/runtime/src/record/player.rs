@@ -1,4 +1,4 @@
-//! A tape that answers: exactly, or as far as another component asks the same.
+//! Answers requests from a tape, exactly or as far as another component makes the same ones.
 
 use std::sync::Arc;
 
@@ -12,41 +12,41 @@ use crate::call::Capabilities;
 use crate::failure::Stop;
 use crate::grants::Grants;
 
-/// How a recording is replayed.
+/// How to replay a recording.
 #[derive(Clone, Default)]
 pub enum Replay {
-    /// By the same component: it has to ask the same, in the same order, and all of it.
+    /// With the same component: it must make the same requests in the same order.
     #[default]
     Exact,
-    /// By another one, without any effect. Reads are answered as they were in whatever order they come, keys are made anew
-    /// when they were not recorded, and effects (`http`, changes of `etcd`) have to be the recorded ones, one after another.
+    /// With another component, without side effects. Reads are answered in any order, keys that were not recorded are
+    /// made, and effects (`http`, changes of `etcd`) must be the recorded ones in order.
     Rehearse(Rehearsal),
 }
 
-/// What another component runs with.
+/// Settings of another component.
 #[derive(Clone, Default)]
 pub struct Rehearsal {
-    /// What it may do; none is what the recorded one might.
+    /// Its grants; `None`: the recorded ones.
     pub grants: Option<Arc<Grants>>,
-    /// Its configuration, JSON text; none is the recorded one.
+    /// Its configuration as JSON text; `None`: the recorded one.
     pub configuration: Option<String>,
-    /// Who answers the reads that are not recorded, of Secrets aside; none ends the call there.
+    /// Answers reads that are not recorded, except of Secrets; `None`: the call ends there.
     pub live: Option<Capabilities>,
 }
 
-/// A replayed call.
+/// Result of a replayed call.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// How it ended; none when it asked what the recording does not answer.
+    /// Result of the call; `None` if it diverged.
     pub ended: Option<Ended>,
     /// Where it left the recording.
     pub divergence: Option<Divergence>,
-    /// Requests that it made.
+    /// Number of its requests.
     pub requests: usize,
 }
 
 impl Replayed {
-    /// Whether the call came to what is recorded. Where a clock stopped it, where it was then does not count: clocks differ.
+    /// Whether the call ended as recorded. Where a time limit stopped it, the place does not matter.
     pub fn is_as_recorded(&self, recording: &Recording) -> bool {
         let same = match (&self.ended, &recording.ended) {
             (Some(Ended::Failed(Cpu { .. })), Ended::Failed(Cpu { .. })) => true,
@@ -58,15 +58,15 @@ impl Replayed {
     }
 }
 
-/// Where a replayed call left its recording.
+/// The point at which a replayed call left its recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Divergence {
-    /// The number of the request, from 1.
+    /// Number of the request, from 1.
     pub at: usize,
-    /// What was asked; none when the call ended without asking further.
+    /// The request; `None` if the call ended instead.
     pub asked: Option<Request>,
-    /// What the recording has there; none when it has nothing more.
+    /// The recorded request; `None` if there is no further one.
     pub recorded: Option<Request>,
 }
 
@@ -89,16 +89,16 @@ impl std::fmt::Display for Divergence {
     }
 }
 
-/// The tape while it answers.
+/// State of a replay.
 pub(crate) struct Player {
     entries: Vec<Entry>,
     used: Vec<bool>,
-    /// In exact order, the next entry.
+    /// Next entry in exact order.
     next: usize,
     exact: bool,
     live: bool,
     asked: usize,
-    /// The call waited for this when it ended.
+    /// The call was waiting for an answer when it ended.
     unanswered: bool,
     divergence: Option<Divergence>,
 }
@@ -113,7 +113,7 @@ impl Player {
         Player { entries, used, next: 0, exact, live, asked: 0, unanswered: false, divergence: None }
     }
 
-    /// What the guest gets for a request. An error ends the call.
+    /// The answer to a request. An error ends the call.
     pub(crate) fn turn(&mut self, request: Request) -> wasmtime::Result<Turn> {
         self.asked += 1;
         let found = if self.exact { self.next_exactly(&request) } else { self.find(&request) };
@@ -166,7 +166,7 @@ impl Player {
         self.entries.get(next_effect(&self.entries, &self.used)?)
     }
 
-    /// The end of the call: `ended` is what came out of it, and `recording` what had to.
+    /// Compares the result of the call, `ended`, with the recording's.
     pub(crate) fn finish(mut self, ended: Ended, recording: &Recording) -> Replayed {
         let requests = self.asked;
         if self.unanswered {

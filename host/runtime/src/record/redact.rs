@@ -1,8 +1,8 @@
-//! A recording to share: what is secret in it is replaced, wherever it stands.
+//! Replaces secrets in a recording, so that it can be shared.
 //!
-//! Secrets are what Secrets held, keys, tokens, passwords, and headers and fields whose names say so. Each is looked up in
-//! every text and body of the recording, as it is and in base64, and has the same replacement everywhere: often the
-//! provider finds its way through the call as before. What a provider makes of a secret by itself cannot be found.
+//! Secrets are data of Secrets, keys, tokens, passwords, and headers and fields with such names. Each is replaced in
+//! every text and body of the recording, plain and in base64, always by the same text, so that the call often replays
+//! as before. What a provider derives from a secret cannot be found.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ use serde_json::Value;
 
 use super::Recording;
 
-/// Shorter texts stand everywhere, and replacing them would leave nothing to read. A password this short is only replaced
-/// where its field says that it is one.
+/// Shorter texts occur everywhere, and replacing them would leave nothing to read. Such a short password is replaced
+/// only in a field for passwords.
 const SHORTEST: usize = 6;
-/// Lines of a secret document (bootstrap data, PEM) that are secrets by themselves.
+/// Lines of a secret document (bootstrap data, PEM) that are long enough to be secrets themselves.
 const LINE: usize = 16;
 
-/// Parts of the names of headers and fields that hold secrets.
+/// Parts of names of headers and fields with secrets.
 const NAMES: [&str; 10] = [
     "authorization",
     "cookie",
@@ -33,7 +33,7 @@ const NAMES: [&str; 10] = [
     "credential",
     "x-registry-auth",
 ];
-/// Names that have such a part and say something else.
+/// Names with such a part that have no secrets.
 const HARMLESS: [&str; 6] =
     ["datasecretname", "secretname", "secretref", "tokenexpiration", "tokenttl", "datasecretcreated"];
 
@@ -72,7 +72,7 @@ impl Secrets {
         }
     }
 
-    /// A value that may be base64 of what is secret.
+    /// Adds a value that may be base64 of a secret.
     fn add_data(&mut self, text: &str) {
         self.add(text.as_bytes());
         if let Ok(decoded) = STANDARD.decode(text) {
@@ -180,7 +180,7 @@ impl Secrets {
         }
     }
 
-    /// What to look for and what to put there, the longest first, so that no part of one is replaced before all of it.
+    /// Texts with their replacements, longest first, so that none is replaced in part.
     fn replacements(self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut secrets: Vec<Vec<u8>> = self.0.into_iter().collect();
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
@@ -204,7 +204,7 @@ impl Secrets {
     }
 }
 
-/// Fields of the recording's own form, whose values are words of the contract.
+/// Fields of the recording format whose values are words of the contract.
 const OWN: [&str; 7] = ["call", "function", "place", "fault", "refusal", "algorithm", "digest"];
 /// Fields below which everything is the provider's.
 const FOREIGN: [&str; 4] = ["object", "merge", "status", "own"];
@@ -236,7 +236,7 @@ fn replace(value: &mut Value, own: bool, replacements: &[(Vec<u8>, Vec<u8>)]) {
     }
 }
 
-/// The bytes with every secret replaced; none when there is none in them.
+/// The bytes with secrets replaced; `None` when there are none.
 fn cleaned(bytes: &[u8], replacements: &[(Vec<u8>, Vec<u8>)]) -> Option<Vec<u8>> {
     let mut clean: Option<Vec<u8>> = None;
     for (secret, placeholder) in replacements {

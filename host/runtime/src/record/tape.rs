@@ -1,4 +1,4 @@
-//! The tape of one call: off, recording, or answering in the host's place.
+//! Tape of one call: off, recording, or playing.
 
 use capwasm_contract::Refused;
 use capwasm_contract::recording::{Answered, Entry, OnTape, Request};
@@ -6,25 +6,24 @@ use capwasm_contract::recording::{Answered, Entry, OnTape, Request};
 use super::TAPE_BYTES;
 use super::player::Player;
 
-/// The tape of one call.
 #[derive(Default)]
 pub(crate) enum Tape {
-    /// Nobody records.
+    /// Not recorded.
     #[default]
     Off,
-    /// What was asked so far, and its bytes.
+    /// Requests with answers so far, and their bytes.
     Recording { entries: Vec<Entry>, bytes: usize },
-    /// It got too long.
+    /// Recording stopped: too long.
     Torn,
-    /// It answers.
+    /// Answers requests of a replay.
     Playing(Box<Player>),
 }
 
-/// What to do about a request.
+/// How to answer a request.
 pub(crate) enum Turn {
-    /// Ask whoever answers it.
+    /// By the host.
     Ask,
-    /// This is the answer.
+    /// By this recorded answer.
     Take(Answered),
 }
 
@@ -33,8 +32,8 @@ impl Tape {
         Tape::Recording { entries: Vec::new(), bytes: 0 }
     }
 
-    /// Answers a request: from the tape, or by `answer`, which is then recorded. An error ends the call: the guest asked
-    /// what the tape cannot answer.
+    /// Answers a request from the tape, or by `answer`, which is recorded. An error ends the call: the tape has no
+    /// answer.
     pub(crate) async fn ask<T: OnTape>(
         &mut self,
         request: impl FnOnce() -> Request,
@@ -50,7 +49,7 @@ impl Tape {
         }
     }
 
-    /// As [`Tape::ask`], for what needs no waiting.
+    /// As [`Tape::ask`], synchronously.
     pub(crate) fn ask_now<T: OnTape>(
         &mut self,
         request: impl FnOnce() -> Request,

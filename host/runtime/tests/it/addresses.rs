@@ -18,7 +18,7 @@ fn everything() -> Grants {
     origins(&all.map(str::to_owned))
 }
 
-/// A guest is told that it is denied, or that nobody can be asked so.
+/// Whether the guest got `denied` or `invalid`.
 fn is_refused(seen: &Value) -> bool {
     ["Refusal::Denied", "Refusal::Invalid"].iter().any(|refusal| seen["refused"] == *refusal)
 }

@@ -20,8 +20,8 @@ use tokio::net::{TcpListener, UnixListener};
 
 use crate::support::Bench;
 
-/// Tells what was asked; `/big` is large, `/slow` late, `/elsewhere` a redirect; `/count` never says the
-/// same twice, nor does `/refused`, which is a 401.
+/// Repeats the request. `/big` is large, `/slow` late, `/elsewhere` a redirect; `/count` differs every time, as does
+/// `/refused`, a 401.
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
@@ -52,7 +52,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     Ok(response)
 }
 
-/// Makes every answer of `/count` and `/refused` another.
+/// Makes responses of `/count` and `/refused` differ.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {

@@ -1,4 +1,4 @@
-//! What may be loaded, and what is said about the rest.
+//! Which components load, and the errors of those that do not.
 
 use std::collections::BTreeSet;
 

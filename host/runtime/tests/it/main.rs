@@ -1,4 +1,4 @@
-//! The runtime with real components: a Rust guest that does what it is told, and hostile ones in text form.
+//! The runtime with real components: a Rust guest that follows instructions, and hostile ones in text form.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod addresses;

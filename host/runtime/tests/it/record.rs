@@ -1,4 +1,4 @@
-//! A recorded call comes to the same again, with nothing behind it; and what is not the same is told.
+//! A recorded call replays with the same result and without a host; differences are reported.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Recorder for Kept {
     }
 }
 
-/// Everything that the guest may ask for.
+/// All capabilities.
 fn grants(address: std::net::SocketAddr) -> Grants {
     let any = || {
         ["ConfigMap", "Node", "Pod", "Secret"]
@@ -58,7 +58,7 @@ async fn recorded(bench: &Bench, spec: Value, grants: Grants) -> Recording {
     calls.remove(0)
 }
 
-/// As it is read from the file that it was written to.
+/// The recording after writing and reading its file.
 fn filed(recording: &Recording) -> Recording {
     record::read(&*record::to_json(recording).unwrap()).unwrap()
 }

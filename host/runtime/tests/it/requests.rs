@@ -1,4 +1,4 @@
-//! Attacks on what is asked: the Host header, credentials, rules of endpoints, names of endpoints.
+//! Attacks by requests: the Host header, credentials, rules of endpoints, names of endpoints.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Attacks by whoever answers: the call is told what is wrong, within its time, and the connection ends.
+//! Attacks by servers: the call gets an error within its time limit, and the connection ends.
 
 use std::time::Duration;
 

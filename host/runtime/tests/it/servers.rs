@@ -1,4 +1,4 @@
-//! Servers that say what no good one says, and a network that a test makes up.
+//! Misbehaving servers, and a simulated network.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What DNS answers, each time that it is asked, and which of this machine's servers stands at an address.
+/// DNS answers for each lookup of a name, and the servers behind addresses.
 #[derive(Debug, Default)]
 pub struct Made {
     names: Mutex<BTreeMap<String, VecDeque<Vec<IpAddr>>>>,
@@ -23,7 +23,7 @@ pub struct Made {
 }
 
 impl Made {
-    /// A name's answers, one for each time; the last stands.
+    /// Answers for successive lookups of a name; the last is repeated.
     pub fn name(self, name: &str, answers: &[&[&str]]) -> Self {
         let parse = |answer: &&[&str]| answer.iter().map(|address| address.parse().unwrap()).collect();
         self.names.lock().insert(name.to_owned(), answers.iter().map(parse).collect());
@@ -36,12 +36,12 @@ impl Made {
         self
     }
 
-    /// Names that were asked for.
+    /// Names that were looked up.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().clone()
     }
 
-    /// Addresses, with ports, that somebody tried to connect to.
+    /// Addresses with ports that were connected to.
     pub fn connected(&self) -> Vec<String> {
         self.connected.lock().clone()
     }
@@ -63,25 +63,25 @@ impl Network for Made {
     }
 }
 
-/// A server that answers whatever it is asked with the same bytes.
+/// A server that sends the same bytes to every request.
 pub struct Raw {
     pub address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
     open: Arc<AtomicUsize>,
 }
 
-/// What it writes after the head of a request: first this once, then that again and again; and then it hangs up.
+/// Sent after the head of a request: `first`, then `again` repeatedly; then the connection is closed.
 #[derive(Clone, Default)]
 pub struct Script {
     pub first: Vec<u8>,
-    /// Without end, if there is any.
+    /// Repeated without end, unless empty.
     pub again: Vec<u8>,
-    /// Between two of these.
+    /// Between repetitions.
     pub pause: Duration,
 }
 
 impl Raw {
-    /// A good answer, and then the end of the connection.
+    /// A valid response, and the end of the connection.
     pub async fn good() -> Self {
         Self::once("HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\ngood").await
     }
@@ -108,12 +108,12 @@ impl Raw {
         Raw { address, heads, open }
     }
 
-    /// The heads of the requests that came, as they came.
+    /// Heads of the received requests.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().clone()
     }
 
-    /// Waits until nobody is connected.
+    /// Waits until all connections are closed.
     pub async fn left(&self) {
         let gone = async {
             while self.open.load(Ordering::SeqCst) > 0 {

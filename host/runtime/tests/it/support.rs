@@ -1,4 +1,4 @@
-//! One runtime and one loaded guest for each test.
+//! A runtime and a loaded guest for each test.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,12 +26,11 @@ impl Bench {
         Bench { provider, limits }
     }
 
-    /// A machine's call with nothing granted.
+    /// A machine's call without grants.
     pub async fn machine(&self, spec: Value) -> Result<Reply, CallError> {
         self.granted(spec, Grants::default()).await
     }
 
-    /// A machine's call with these grants.
     pub async fn granted(&self, spec: Value, grants: Grants) -> Result<Reply, CallError> {
         self.provider.call(self.call(spec, grants)).await
     }
@@ -56,29 +55,29 @@ impl Bench {
         }
     }
 
-    /// What the guest saw in a call over another network.
+    /// What the guest reports of a call over another network.
     pub async fn seen_over(&self, spec: Value, grants: &Grants, network: &Arc<impl Network + 'static>) -> Value {
         self.seen_with(spec, grants, &self.client_over(grants, network)).await
     }
 
-    /// A client of one generation, for several calls.
+    /// A client for several calls.
     pub fn client_over(&self, grants: &Grants, network: &Arc<impl Network + 'static>) -> Arc<HttpClient> {
         Arc::new(HttpClient::over(grants, &self.limits, network.clone()).unwrap())
     }
 
-    /// What the guest saw in a call with this client.
+    /// What the guest reports of a call with this client.
     pub async fn seen_with(&self, spec: Value, grants: &Grants, client: &Arc<HttpClient>) -> Value {
         let mut call = self.call(spec, grants.clone());
         call.capabilities.http = client.clone();
         seen(&self.provider.call(call).await.unwrap())
     }
 
-    /// What the guest saw in a call that succeeds.
+    /// What the guest reports of a successful call.
     pub async fn seen(&self, spec: Value, grants: Grants) -> Value {
         seen(&self.granted(spec, grants).await.unwrap())
     }
 
-    /// The proof that a failure took nothing else with it.
+    /// Checks that a failure had no other effect.
     pub async fn still_works(&self) {
         let reply = self.machine(json!({"do": "facts"})).await.unwrap();
         assert!(reply.answer.is_ok());
@@ -90,7 +89,7 @@ pub fn seen(reply: &Reply) -> Value {
     reply.outcome.status[0]["seen"].clone()
 }
 
-/// Components are compiled once for all tests, and kept for the next run.
+/// Components are compiled once for all tests, and cached for the next run.
 pub fn options() -> RuntimeOptions {
     let aot_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("runtime-aot"));
     RuntimeOptions { max_in_flight: 8, aot_dir, ..RuntimeOptions::default() }
@@ -111,7 +110,7 @@ pub async fn load_hostile(runtime: &Runtime, name: &str) -> LoadError {
     }
 }
 
-/// Answers every read with what was asked; a Secret has one key; `panic` panics.
+/// Answers reads with the request; a Secret has one key; `panic` panics.
 pub struct Objects;
 
 #[async_trait]

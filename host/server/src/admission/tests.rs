@@ -8,7 +8,7 @@ use tracing_subscriber::prelude::*;
 use super::*;
 use crate::testing::{GROUP, object, pool, refusal, world};
 
-/// A pool that the fixture admits as it is told.
+/// A pool with instructions for the fixture's admission.
 fn admitted(version: &str, name: &str, admit: &str, spec: Value) -> DynamicObject {
     let mut pool = pool(version, name, spec);
     pool.annotations_mut().insert("fixture.example/admit".into(), admit.into());
@@ -146,7 +146,7 @@ async fn admissions_and_conversions_are_counted_and_traced_like_all_calls() {
     }
 }
 
-/// The fields of the spans `call` of this process: conversions have a thread of their own.
+/// Fields of the spans `call` of this process: conversions have a thread of their own.
 #[derive(Clone, Default)]
 struct Spans(Arc<parking_lot::Mutex<Vec<String>>>);
 

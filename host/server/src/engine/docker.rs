@@ -1,4 +1,4 @@
-//! The few requests that the host itself sends to a Docker engine; everything else is the provider's.
+//! Requests of the host itself to a Docker engine; others are those of the provider.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use capwasm_sim_service::docker::{Address, Docker};
 use http::Method;
 use serde_json::Value;
 
-/// A pull of a node image over a slow line.
+/// Timeout of a pull of a node image over a slow line.
 const PULL: Duration = Duration::from_secs(900);
 
-/// Whether an engine answers.
+/// Checks that the engine answers.
 pub async fn ping(address: &Address) -> Result<()> {
     let (status, _) = tokio::time::timeout(Duration::from_secs(3), send(address, Method::GET, "/_ping")).await??;
     if status != 200 {

@@ -9,19 +9,19 @@ use capwasm_sim_service::docker::Address;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Where a Docker engine listens by default.
+/// Default socket of Docker.
 pub const DOCKER_SOCKET: &str = "/var/run/docker.sock";
-/// The context that stands for no context.
+/// Name of Docker's default context.
 const NO_CONTEXT: &str = "default";
-/// Where Docker listens on TCP if no port is said.
+/// Default TCP port of Docker.
 const PORT: u16 = 2375;
 
-/// What the environment says about Docker.
+/// Environment variables about Docker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// `DOCKER_HOST`.
+    /// Value of `DOCKER_HOST`.
     pub host: Option<String>,
-    /// `DOCKER_CONTEXT`.
+    /// Value of `DOCKER_CONTEXT`.
     pub context: Option<String>,
     /// Whether `DOCKER_TLS_VERIFY` or `DOCKER_TLS` asks for TLS to `DOCKER_HOST`.
     pub tls: bool,
@@ -30,7 +30,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// That of this process.
+    /// Reads the environment of this process.
     pub fn of_this_process() -> Self {
         let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let folder = said("DOCKER_CONFIG").map(PathBuf::from);
@@ -43,39 +43,39 @@ impl Environment {
     }
 }
 
-/// Why nobody knows which engine is meant, or it cannot be talked to.
+/// Why the Docker engine cannot be determined or used.
 #[derive(Debug, thiserror::Error)]
 pub enum NotNamed {
-    /// A file of Docker's configuration cannot be read.
+    /// A file of Docker's configuration is unreadable.
     #[error("unable to read {path}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the file system.
         #[source]
         source: std::io::Error,
     },
-    /// A file of Docker's configuration is not JSON, or says no endpoint.
+    /// A file of Docker's configuration is invalid, or has no endpoint.
     #[error("{path} does not say where an engine is")]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// An engine behind TLS.
+    /// The engine requires TLS.
     #[error("{host} speaks TLS, which this host does not with a Docker engine: name one on a unix socket or plain TCP")]
     Tls {
-        /// As named.
+        /// Address of the engine.
         host: String,
     },
-    /// An address of another kind.
+    /// Unsupported scheme.
     #[error("{host:?} is no engine that this host can talk to: it takes unix:///path and tcp://host:port")]
     Unsupported {
-        /// As named.
+        /// Address of the engine.
         host: String,
     },
 }
 
-/// The engine that is named. `socket` is the argument.
+/// The selected engine; `socket` is the argument.
 ///
 /// # Errors
 /// See [`NotNamed`]: what is named and cannot be talked to is never passed over for the next.
@@ -107,7 +107,7 @@ fn current_context(folder: &Path) -> Result<Option<String>, NotNamed> {
     }
 }
 
-/// A context's files are in folders that are named for the digest of its name.
+/// Endpoint of a context, whose files are in a folder named by the digest of its name.
 fn of_context(folder: &Path, name: &str) -> Result<Address, NotNamed> {
     let id: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
     let path = folder.join("contexts/meta").join(&id).join("meta.json");

@@ -1,4 +1,4 @@
-//! Providers that a user names on the command line: naming them grants them what they want.
+//! Providers from the command line, which are granted what they want.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use capwasm_runtime::{Grants, Limits};
 use super::{Host, Options, install};
 use crate::{bundle, compile};
 
-/// A provider folder of its own with the bundled providers, so that others can be put beside them.
+/// Creates a provider folder with the bundled providers, so that others can be added.
 pub fn folder(bundled: &Path, folder: &Path) -> Result<PathBuf> {
     let folder = folder.join("plugins");
     std::fs::create_dir_all(&folder).with_context(|| format!("unable to make {}", folder.display()))?;
@@ -22,7 +22,7 @@ pub fn folder(bundled: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Puts components into the provider folder of a host that runs, and returns once they serve.
+/// Adds components to the provider folder of a running host, and waits until they serve.
 pub async fn start(
     client: &kube::Client,
     host: &Host,
@@ -53,7 +53,7 @@ pub async fn start(
     Ok(started)
 }
 
-/// The origins that it wants, which a bundled provider would be told by options.
+/// Wanted origins, which bundled providers get from options instead.
 fn told(descriptor: &Descriptor) -> Result<Grants> {
     let origins = descriptor.wants.origins.iter().map(|origin| {
         origin.parse().with_context(|| format!("{} wants {origin:?}, which is no origin", descriptor.name))

@@ -1,4 +1,4 @@
-//! What the host puts into an API server before its controllers start. After this, controllers write by plans only.
+//! Objects that the host installs before its controllers start. Afterwards only plans are written.
 
 use anyhow::{Context, Result, bail};
 use capwasm_object::{json, meta};
@@ -8,12 +8,12 @@ use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// Who installed an object, and from what.
+/// Label of installed objects.
 const INSTALLED_BY: &str = "capwasm.dev/installed-by";
 const DIGEST: &str = "capwasm.dev/installed-digest";
 
-/// Installs or updates a CRD and waits until it is served. One that somebody else installed (Cluster API itself, say) is
-/// taken as it is.
+/// Installs or updates a CRD and waits until it is established. One of somebody else (such as Cluster API) is not
+/// changed.
 pub async fn crd(client: &kube::Client, crd: &Value) -> Result<()> {
     let api: Api<DynamicObject> = Api::all_with(
         client.clone(),

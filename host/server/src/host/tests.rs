@@ -12,7 +12,7 @@ use serde_json::json;
 use super::*;
 use crate::testing::{GROUP, World, api, object, pool, refusal, until, world};
 
-/// The providers' part of a host on the world's server, with the fixture provider granted what it wants.
+/// Controllers of providers on the world's server, with the fixture provider and its grants.
 async fn providers(world: &World, conversions: Option<Arc<Conversions>>) -> Host {
     let options =
         Options { core: false, conversions, ..Options::new(world.folder.path().join("plugins"), world.folder.path()) };

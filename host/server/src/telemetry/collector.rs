@@ -1,4 +1,4 @@
-//! OTLP over HTTP, through the HTTP and TLS stack that everything else here uses.
+//! OTLP over HTTP, with the same HTTP and TLS crates as the rest.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use tokio::runtime::Handle;
 
 use super::pass_trace::PassTraceIds;
 
-/// Of an answer; a collector says `{}`.
+/// Largest response in bytes; a collector sends `{}`.
 const ANSWER_BYTES: usize = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Sends spans in batches to `<endpoint>/v1/traces`, drops them while the collector cannot be reached.
+/// Sends spans in batches to `<endpoint>/v1/traces`; drops them while the collector is unreachable.
 pub fn tracers(endpoint: &str, runtime: &Handle) -> Result<SdkTracerProvider> {
     let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
     let scheme = url.parse::<Uri>().ok().and_then(|uri| uri.scheme().cloned());
@@ -49,7 +49,7 @@ pub fn tracers(endpoint: &str, runtime: &Handle) -> Result<SdkTracerProvider> {
         .build())
 }
 
-/// Requests of the exporter's thread, which has no reactor of its own.
+/// HTTP client for the exporter's thread, which has no tokio runtime.
 #[derive(Debug)]
 struct Sender {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,

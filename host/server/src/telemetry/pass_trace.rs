@@ -1,5 +1,5 @@
-//! A trace of the collector has the id that log lines and calls of providers have: what the span of a pass says in its
-//! field `trace_id`.
+//! Gives traces the ids of their passes: the field `trace_id` of a pass's span, which is also in logs and calls of
+//! providers.
 
 use std::cell::Cell;
 
@@ -13,11 +13,11 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
 thread_local! {
-    /// Of the pass whose span was entered last on this thread.
+    /// Id of the pass whose span was entered last on this thread.
     static CURRENT: Cell<Option<TraceId>> = const { Cell::new(None) };
 }
 
-/// The layer that hands spans to `tracers`.
+/// Layer that passes spans to `tracers`.
 pub fn spans<S>(tracers: &SdkTracerProvider) -> impl Layer<S> + use<S>
 where
     S: Subscriber + for<'span> LookupSpan<'span>,
@@ -26,7 +26,7 @@ where
     NotePass.and_then(tracing_opentelemetry::layer().with_tracer(tracers.tracer("capwasm")))
 }
 
-/// Ids of traces: of the pass that is being entered, by chance for anything else.
+/// Trace ids: that of the entered pass, else random.
 #[derive(Debug, Default)]
 pub struct PassTraceIds(RandomIdGenerator);
 
@@ -40,7 +40,6 @@ impl IdGenerator for PassTraceIds {
     }
 }
 
-/// Remembers the ids of passes.
 struct NotePass;
 
 struct PassTrace(TraceId);

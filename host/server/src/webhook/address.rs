@@ -1,4 +1,4 @@
-//! How the API server reaches the webhook.
+//! Address of the webhook for API servers.
 
 use std::str::FromStr;
 
@@ -6,16 +6,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// A Service, or a URL.
+/// Service or URL of the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// Of the same cluster.
+    /// A Service of the same cluster.
     Service(Service),
-    /// Anywhere.
+    /// A URL.
     Url(Url),
 }
 
-/// `namespace/name` or `namespace/name:port`.
+/// Parsed from `namespace/name` or `namespace/name:port`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     namespace: String,
@@ -23,7 +23,7 @@ pub struct Service {
     port: u16,
 }
 
-/// `https://host:port`.
+/// Parsed from `https://host:port`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     authority: String,
@@ -66,7 +66,7 @@ impl FromStr for Url {
 }
 
 impl Address {
-    /// The Service's.
+    /// Namespace of the Service.
     pub fn namespace(&self) -> Option<&str> {
         match self {
             Address::Service(service) => Some(&service.namespace),
@@ -74,7 +74,7 @@ impl Address {
         }
     }
 
-    /// For which names or addresses its certificate has to be.
+    /// DNS names or IP addresses for the certificate.
     pub fn names(&self) -> Vec<String> {
         match self {
             Address::Service(Service { namespace, name, .. }) => {
@@ -84,8 +84,8 @@ impl Address {
         }
     }
 
-    /// `clientConfig` of a webhook at a path, trusting these certificates (PEM). The other way to say where it is, is null, so
-    /// that a merge patch takes it away.
+    /// `clientConfig` of a webhook at `path`, with the bundle (PEM) as `caBundle`. The unused one of `service` and
+    /// `url` is null, so that a merge patch removes it.
     pub fn client_config(&self, path: &str, bundle: &str) -> Value {
         let ca = STANDARD.encode(bundle);
         match self {
@@ -99,7 +99,7 @@ impl Address {
         }
     }
 
-    /// Whether a `clientConfig` leads here, whatever it trusts.
+    /// Whether a `clientConfig` has this address, whatever its bundle.
     pub fn is_in(&self, client_config: &Value, path: &str) -> bool {
         let ours = self.client_config(path, "");
         ["service", "url"].iter().all(|field| client_config.get(*field).unwrap_or(&Value::Null) == &ours[*field])

@@ -15,9 +15,9 @@ use rcgen::{
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-/// Days that a CA lasts, and before its end by when it has been replaced.
+/// Validity of a CA in days, and days before its end at which it is replaced.
 const AUTHORITY: Lifetime = Lifetime { days: 730, renew: 365 };
-/// The same of a serving certificate, which is in memory only.
+/// The same for serving certificates, which are in memory only.
 const SERVING: Lifetime = Lifetime { days: 90, renew: 30 };
 /// Keys of the Secret's data.
 const BUNDLE: &str = "ca.crt";
@@ -28,21 +28,21 @@ struct Lifetime {
     renew: i64,
 }
 
-/// Who signs, and who is trusted.
+/// The signing CA, and the trusted bundle.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Authority {
-    /// PEM: the one that signs, then its predecessors that have not ended.
+    /// PEM: the signing CA, then predecessors that have not expired.
     pub bundle: String,
     key: String,
 }
 
-/// A certificate with its key, PEM.
+/// Serving certificate with its key as PEM.
 pub struct Serving {
-    /// The leaf alone: clients have the CA.
+    /// The leaf only: clients have the CA.
     pub certificate: String,
-    /// PKCS#8.
+    /// Private key, PKCS#8.
     pub key: String,
-    /// When it has to be replaced.
+    /// When to replace it.
     pub renew: Timestamp,
 }
 
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// The one in a Secret's data; none if it is not whole or readable.
+    /// Reads a Secret's data; `None` if it is incomplete or invalid.
     pub fn from_data(data: &BTreeMap<String, ByteString>) -> Option<Authority> {
         let text = |key: &str| String::from_utf8(data.get(key)?.0.clone()).ok();
         let authority = Authority { bundle: text(BUNDLE)?, key: text(KEY)? };
@@ -64,13 +64,13 @@ impl Authority {
         Some(authority)
     }
 
-    /// As it is in a Secret's data.
+    /// Data of the Secret.
     pub fn to_data(&self) -> BTreeMap<String, ByteString> {
         let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
         [(BUNDLE.to_owned(), bytes(&self.bundle)), (KEY.to_owned(), bytes(&self.key))].into()
     }
 
-    /// Its successor, if it is time.
+    /// The successor, if it is time.
     pub fn renewed(&self, now: Timestamp) -> Result<Option<Authority>> {
         if now < self.renew() {
             return Ok(None);
@@ -83,13 +83,13 @@ impl Authority {
         Ok(Some(next))
     }
 
-    /// When it has to be replaced.
+    /// When to replace it.
     pub fn renew(&self) -> Timestamp {
         let end = self.certificates().first().and_then(|current| ends(current));
         end.and_then(|end| later(end, -AUTHORITY.renew).ok()).unwrap_or(Timestamp::MIN)
     }
 
-    /// A new one.
+    /// Generates a CA.
     pub fn new(now: Timestamp) -> Result<Authority> {
         let key = KeyPair::generate().context("unable to make a key")?;
         // A name of its own: two of one name and different keys in a bundle make verifiers try the wrong one first.
@@ -140,7 +140,7 @@ fn later(time: Timestamp, days: i64) -> Result<Timestamp> {
     time.checked_add((days * 24).hours()).context("a time that does not exist")
 }
 
-/// When a certificate (PEM) ends.
+/// End of a certificate's (PEM) validity.
 fn ends(certificate: &str) -> Option<Timestamp> {
     let der = CertificateDer::from_pem_slice(certificate.as_bytes()).ok()?;
     let (_, parsed) = x509_parser::parse_x509_certificate(&der).ok()?;

@@ -1,4 +1,4 @@
-//! The webhook configurations: which objects the API server asks about.
+//! Webhook configurations: the kinds for which the API server calls the webhook.
 
 use capwasm_providers::AdmittedKind;
 use serde_json::{Value, json};
@@ -7,27 +7,27 @@ use super::address::Address;
 
 /// Name of both configurations.
 pub const NAME: &str = "capwasm";
-/// Where conversions are asked for.
+/// Path of conversions.
 pub const CONVERT: &str = "/convert";
-/// Where defaults are asked for.
+/// Path of defaulting.
 pub const DEFAULT: &str = "/admit/default";
-/// Where rules are asked for.
+/// Path of validation.
 pub const VALIDATE: &str = "/admit/validate";
 
-/// Longer than a provider may take, shorter than a client waits.
+/// Longer than a provider may take, shorter than clients wait.
 const TIMEOUT_SECONDS: u32 = 15;
 
-/// One of the two.
+/// Kind of a webhook configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Defaults.
+    /// Defaulting.
     Mutating,
-    /// Rules.
+    /// Validation.
     Validating,
 }
 
 impl Kind {
-    /// As the API has it.
+    /// Kind in the API.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Mutating => "MutatingWebhookConfiguration",
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// The whole configuration for server-side apply: one webhook for each kind.
+/// The configuration for server-side apply, with a webhook for each kind.
 pub fn of(kind: Kind, admitted: &[AdmittedKind], address: &Address, bundle: &str) -> Value {
     let path = match kind {
         Kind::Mutating => DEFAULT,

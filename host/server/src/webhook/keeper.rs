@@ -1,5 +1,5 @@
-//! Keeps what the webhook needs on the API server as it should be: the Secret with the CA, what CRDs and webhook
-//! configurations trust, and which kinds are asked about.
+//! Maintains the webhook's objects: the Secret with the CA, trust in CRDs and webhook configurations, and the kinds in
+//! those.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,20 +24,20 @@ use super::server::Certificate;
 const SECRET: &str = "capwasm-webhook";
 /// Field manager of the configurations.
 const MANAGER: &str = "capwasm-webhook";
-/// After a failed pass.
+/// Delay after a failed pass.
 const RETRY: Duration = Duration::from_secs(5);
-/// A pass at the latest, whatever the certificates say: clocks are set, machines sleep.
+/// Longest delay between passes: clocks are set, machines sleep.
 const LOOK: Duration = Duration::from_secs(3600);
 
 /// Keeps it for one host.
 pub struct Keeper {
     client: kube::Client,
-    /// Of the Secret.
+    /// Namespace of the Secret.
     namespace: String,
     address: Address,
     conversions: Arc<Conversions>,
     certificate: Arc<Certificate>,
-    /// Who signed the serving certificate, and when it has to be replaced.
+    /// CA of the serving certificate, and when to replace that.
     signed: Option<(Authority, Timestamp)>,
 }
 
@@ -52,7 +52,7 @@ impl Keeper {
         Keeper { client, namespace, address, conversions, certificate, signed: None }
     }
 
-    /// Makes everything as it should be; the next pass is due after the time that it returns.
+    /// Creates and updates all objects. Returns the time until the next pass.
     ///
     /// # Errors
     /// When the API server refuses something, or cannot be reached.
@@ -80,7 +80,7 @@ impl Keeper {
         Ok(Duration::try_from(next).unwrap_or_default().clamp(RETRY, LOOK))
     }
 
-    /// Passes until shutdown: when something was changed, when the kinds change, and when it is time.
+    /// Runs passes until `shutdown`: after changes, when the kinds change, and when a certificate has to be replaced.
     pub async fn run(mut self, mut due: Duration, shutdown: CancellationToken) {
         let mut kinds = self.conversions.admissions().changes();
         let mut touched = self.touched();
@@ -106,7 +106,7 @@ impl Keeper {
         }
     }
 
-    /// Tells when somebody touched the Secret or a configuration.
+    /// Yields when the Secret or a configuration has changed.
     fn touched(&self) -> BoxStream<'static, ()> {
         let named = |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
@@ -119,7 +119,7 @@ impl Keeper {
         futures::stream::select_all(configurations.into_iter().chain([secrets])).boxed()
     }
 
-    /// The CA, from its Secret or into it.
+    /// Reads the CA from its Secret, or creates it.
     async fn authority(&self, now: Timestamp) -> Result<Authority> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
         let unable = || format!("unable to keep the webhook's CA in the Secret {}/{SECRET}", self.namespace);
@@ -153,7 +153,7 @@ impl Keeper {
         bail!("{}: it changes all the time", unable())
     }
 
-    /// Every CRD that leads here trusts this bundle.
+    /// Sets the bundle in all CRDs with this webhook.
     async fn trust(&self, bundle: &str) -> Result<()> {
         let api: Api<DynamicObject> =
             Api::all_with(self.client.clone(), &resource("apiextensions.k8s.io", "CustomResourceDefinition"));

@@ -1,4 +1,4 @@
-//! Reviews: what an API server asks, and what it is answered.
+//! Handles ConversionReview and AdmissionReview.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::configuration::Kind;
 use crate::conversion::InProcess;
 
-/// Objects that a provider converts in one call.
+/// Objects converted in one call of a provider.
 const BATCH: usize = 100;
 
 /// Answers reviews.
@@ -24,12 +24,12 @@ pub struct Reviews {
 }
 
 impl Reviews {
-    /// By the core and what is or will be loaded into `providers`.
+    /// By core, and by the components that are loaded into `providers`, now or later.
     pub fn new(providers: Arc<Conversions>) -> Self {
         Reviews { converter: Arc::new(InProcess::new(providers.clone())), providers }
     }
 
-    /// A ConversionReview with its response.
+    /// Fills in the response of a ConversionReview.
     ///
     /// # Errors
     /// When it is none.
@@ -50,7 +50,7 @@ impl Reviews {
         Ok(answered(&review, &request, response))
     }
 
-    /// An AdmissionReview with its response.
+    /// Fills in the response of an AdmissionReview.
     ///
     /// # Errors
     /// When it is none.
@@ -94,7 +94,7 @@ fn answered(review: &Value, request: &Value, mut response: Value) -> Value {
     json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
 }
 
-/// Objects of one CRD, as each is, in order.
+/// Converts objects of one CRD in order.
 fn convert(converter: &InProcess, objects: Vec<Value>, to: &str) -> Result<Vec<Value>, ConversionError> {
     let group = to.split_once('/').map_or("", |(group, _)| group).to_owned();
     let kind = objects.first().map(meta::kind).unwrap_or_default().to_owned();
@@ -107,7 +107,7 @@ fn convert(converter: &InProcess, objects: Vec<Value>, to: &str) -> Result<Vec<V
     Ok(converted)
 }
 
-/// The API server puts "admission webhook … denied the request" before the message.
+/// The API server prefixes the message with "admission webhook … denied the request".
 fn refused(request: &Value, error: &NotAdmitted) -> Value {
     let (code, reason) = match error {
         NotAdmitted::Invalid { .. } => (422, "Invalid"),

@@ -1,4 +1,4 @@
-//! The webhook's way in: HTTP over TLS with a certificate that may change at any time.
+//! HTTPS server of the webhook, whose certificate may change at any time.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -30,21 +30,21 @@ use super::certificates::Serving;
 use super::configuration::{CONVERT, DEFAULT, Kind, VALIDATE};
 use super::reviews::Reviews;
 
-/// Largest review: all objects of a list come in one.
+/// Largest review in bytes: it has all objects of a list.
 const LARGEST: usize = 64 << 20;
-/// Reviews at a time, each of which may be that large.
+/// Concurrent reviews, each of which may be that large.
 const AT_A_TIME: usize = 16;
-/// A client that does not finish its handshake in this time is dropped.
+/// Timeout of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Time for what is in flight at shutdown.
+/// Time for requests in flight at shutdown.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// The serving certificate of the moment.
+/// The present serving certificate.
 #[derive(Debug, Default)]
 pub struct Certificate(RwLock<Option<Arc<CertifiedKey>>>);
 
 impl Certificate {
-    /// Serves with this one from now on.
+    /// Replaces the certificate.
     ///
     /// # Errors
     /// When it cannot be used.
@@ -66,7 +66,7 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// A listener that does not serve yet.
+/// A bound listener that does not serve yet.
 pub struct Server {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -97,7 +97,7 @@ impl Server {
         Ok(Server { listener, acceptor: TlsAcceptor::from(Arc::new(tls)), service: Arc::new(service) })
     }
 
-    /// Serves until shutdown.
+    /// Serves until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let connections = TaskTracker::new();
         loop {

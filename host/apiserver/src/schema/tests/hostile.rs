@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::{Schema, default, prune};
 use super::{errors_of, with_spec};
 
-/// Longest that any of these may take, unoptimised and on a busy machine.
+/// Time limit of each test, for an unoptimised build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]

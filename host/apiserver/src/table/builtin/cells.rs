@@ -31,7 +31,7 @@ pub(super) fn ratio(object: &Value, part: &str, whole: &str) -> Value {
     json!(format!("{}/{}", number(object, part), number(object, whole)))
 }
 
-/// How long ago the time at one of the pointers was.
+/// Age of the time at the first of these pointers that is set.
 fn since(object: &Value, pointers: &[&str], now: i64) -> Value {
     let time = pointers.iter().find_map(|pointer| text(object, pointer)?.parse::<jiff::Timestamp>().ok());
     json!(time.map_or_else(|| UNKNOWN.to_owned(), |time| human_duration(now - time.as_second())))
@@ -62,7 +62,7 @@ pub(super) fn secrets(object: &Value, _: i64) -> Value {
     json!(object.get("secrets").and_then(Value::as_array).map_or(0, Vec::len))
 }
 
-/// `a=b,c=d`.
+/// Formats labels as `a=b,c=d`.
 pub(super) fn labels(labels: Option<&Value>) -> Value {
     let pairs: Vec<String> = labels
         .and_then(Value::as_object)
@@ -73,7 +73,7 @@ pub(super) fn labels(labels: Option<&Value>) -> Value {
     json!(if pairs.is_empty() { NONE.to_owned() } else { pairs.join(",") })
 }
 
-/// The core and the events group name the same things differently.
+/// Covers Events of both groups, whose field names differ.
 pub(super) fn event_last_seen(event: &Value, now: i64) -> Value {
     let pointers = [
         "/series/lastObservedTime",

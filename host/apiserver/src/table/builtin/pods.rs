@@ -1,4 +1,4 @@
-//! Cells of pods: one word for everything that can be the matter with one.
+//! Cells of pods. `STATUS` sums up phase, conditions and containers in one word.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(super) fn ready(pod: &Value, _: i64) -> Value {
     json!(format!("{ready}/{}", list(pod, "/spec/containers").len()))
 }
 
-/// Why a container waits or ended, if it does.
+/// Reason for which a container waits or ended.
 fn reason(status: &Value) -> Option<String> {
     if let Some(reason) = text(status, "/state/waiting/reason") {
         return Some(reason.to_owned());

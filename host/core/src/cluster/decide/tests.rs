@@ -1,4 +1,4 @@
-//! Tables of what is decided about Clusters.
+//! Table tests of decisions about Clusters.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
@@ -265,7 +265,7 @@ fn g15_deletion_goes_from_workers_over_the_control_plane_to_the_infrastructure()
     assert_eq!(step(&at), (vec![], None, texts(&["cluster.cluster.x-k8s.io"])));
 }
 
-/// A Cluster may name what is another's.
+/// A Cluster's reference may name an object of another Cluster.
 #[test]
 fn what_another_cluster_controls_stays() {
     let mut object = provisioned();

@@ -1,4 +1,4 @@
-//! Tables of what is decided about Machines.
+//! Table tests of decisions about Machines.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(in crate::machine) fn observed(object: Value) -> Observed {
     }
 }
 
-/// A Machine as a MachineSet creates it.
+/// As a MachineSet creates it.
 pub(in crate::machine) fn machine(status: Value) -> Value {
     let mut object = core(
         "Machine",
@@ -60,7 +60,7 @@ pub(in crate::machine) fn machine(status: Value) -> Value {
     object
 }
 
-/// A clone of the Machine, still owned by the set.
+/// A clone for the Machine, still owned by the set.
 pub(in crate::machine) fn clone(kind: &str, spec: Value, status: Value) -> Value {
     json!({"apiVersion": "x.io/v1", "kind": kind, "metadata": {"name": "m", "namespace": "ns", "uid": format!("{kind}-uid"), "resourceVersion": "4",
         "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineSet", "name": "ms", "uid": "ms-uid"}]}, "spec": spec, "status": status})
@@ -168,7 +168,7 @@ fn r5_g15_what_a_provisioned_infrastructure_reports_is_copied() {
     assert_eq!(desired["status"]["observedGeneration"], 2, "its own change of the spec is observed at once");
 }
 
-/// A machine whose node is healthy, as the first pass leaves it.
+/// A Machine with a healthy Node after its first pass.
 fn running(min_ready: i32, now: &str) -> (Observed, Plan) {
     let mut object = machine(json!({"initialization": {"bootstrapDataSecretCreated": true}}));
     object["spec"]["minReadySeconds"] = json!(min_ready);

@@ -10,7 +10,7 @@ use super::super::decide::tests::{clone, machine, node, observed};
 use super::*;
 use crate::testing::{condition as found_condition, found, keys};
 
-/// A running machine that is being deleted since 00:00:00; it is now 00:10:00.
+/// A running Machine that is being deleted since 00:00:00; now is 00:10:00.
 fn departing() -> Observed {
     let mut object = machine(json!({"nodeRef": {"name": "node-m"}, "phase": "Running"}));
     object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -38,7 +38,7 @@ fn stage(plan: &Plan) -> Option<String> {
     plan.desired.as_ref().and_then(|desired| found_condition(desired, "Deleting")).map(|found| found.1)
 }
 
-/// Clones are created after the Machine that names them: something else of that name may be there.
+/// Clones are created after the Machine that names them: an unrelated object may have that name.
 #[test]
 fn what_another_machine_controls_stays() {
     let mut observed = departing();

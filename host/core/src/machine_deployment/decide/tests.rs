@@ -1,4 +1,4 @@
-//! Tables of what is decided about MachineDeployments.
+//! Table tests of decisions about MachineDeployments.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::super::observe;
 use super::*;
 use crate::testing::{condition as found_condition, core, keys, patch};
 
-/// A deployment as the fixture has it: an empty selector, filled by defaults.
+/// With an empty selector, as in the fixture; defaults fill it.
 fn deployment(replicas: i32, version: &str) -> Value {
     let mut object = core(
         "MachineDeployment",
@@ -35,7 +35,7 @@ fn observed(object: Value, sets: Vec<Value>) -> Observed {
     }
 }
 
-/// The MachineSet that a plan creates, as the server and its controller make it.
+/// The MachineSet that a plan creates, after server and controller have processed it.
 fn born(plan: &Plan, created: &str) -> Value {
     let mut set = plan
         .operations

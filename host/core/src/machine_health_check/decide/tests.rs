@@ -1,4 +1,4 @@
-//! Tables of what is decided about MachineHealthChecks.
+//! Table tests of decisions about MachineHealthChecks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ fn condition(name: &str, status: &str) -> Value {
     json!({"type": name, "status": status, "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
 }
 
-/// A Machine whose Node is in this state since long ago; without one, its Node is gone.
+/// A Machine whose Node has long been in this state; `None`: its Node is gone.
 fn target(name: &str, ready: Option<&str>) -> observe::Target {
     let machine = core("Machine", name, json!({}), json!({"nodeRef": {"name": name}}));
     let node = match ready {
@@ -56,7 +56,7 @@ fn status(plan: &Plan) -> Value {
     plan.desired.clone().unwrap()["status"].clone()
 }
 
-/// Status and reason of a condition that a plan gives to a Machine.
+/// Status and reason of a condition that a plan sets on a Machine.
 fn given(plan: &Plan, machine: &str, name: &str) -> Option<(String, String)> {
     found_condition(patch(plan, &format!("health of Machine {machine}"))?, name)
 }

@@ -1,4 +1,4 @@
-//! Tables of what is decided about MachinePools.
+//! Table tests of decisions about MachinePools.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
@@ -62,7 +62,7 @@ fn observed(object: Value, bootstrap: Value, infrastructure: Value, nodes: Nodes
     }
 }
 
-/// A pool that is there: two machines, one Node ready.
+/// A provisioned pool: two machines, one ready Node.
 fn running(object: Value) -> Observed {
     observed(
         object,

@@ -1,4 +1,4 @@
-//! Tables of what is decided about MachineSets.
+//! Table tests of decisions about MachineSets.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
@@ -52,7 +52,6 @@ fn observed(object: Value, machines: Vec<Value>) -> Observed {
     }
 }
 
-/// The objects that a plan creates.
 fn created(plan: &Plan) -> Vec<Value> {
     let create = |operation: &Operation| match &operation.action {
         Action::Create(object) => Some(object.clone()),
@@ -61,7 +60,7 @@ fn created(plan: &Plan) -> Vec<Value> {
     plan.operations.iter().filter_map(create).collect()
 }
 
-/// The Machines that a plan creates, as the server has them later.
+/// The Machines that a plan creates, as the server returns them later.
 fn born(plan: &Plan) -> Vec<Value> {
     let machines = created(plan).into_iter().filter(|object| meta::kind(object) == "Machine");
     machines
@@ -72,7 +71,7 @@ fn born(plan: &Plan) -> Vec<Value> {
         .collect()
 }
 
-/// The set as it is seen when these Machines have nothing yet.
+/// The set while these Machines have no clones yet.
 fn bare(replicas: i32, machines: &[Value]) -> Observed {
     let mut observed = observed(set(replicas), machines.to_vec());
     let parts = [Part::Bootstrap, Part::Infrastructure];

@@ -1,4 +1,4 @@
-//! Keys and certificates as kubeadm and Kubernetes want them, without I/O.
+//! Makes keys and certificates as kubeadm and Kubernetes expect them. Pure.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use capwasm_contract::{Algorithm, Pair, Refusal, Refused, Subject};
 
-/// Clocks of new machines may be a little behind.
+/// Certificates are valid from this long before `now`: clocks of new machines may be slow.
 const BACKDATED: Duration = Duration::from_secs(300);
-/// A hundred years: enough for every authority, and well inside what X.509 can write.
+/// A hundred years: enough for every authority, and within X.509's range.
 const MAX_DAYS: u32 = 36_525;
 
-/// A self-signed authority. Its key may sign certificates and revocation lists, and serve as upstream's CAs do.
+/// A self-signed authority. Its key may sign certificates and revocation lists, and serve, as upstream's CAs may.
 pub(super) fn authority(name: &str, algorithm: Algorithm, days: u32, now_ms: u64) -> Result<Pair, Refused> {
     let key = generate(algorithm)?;
     let mut params = params(name, &[], days, now_ms)?;
@@ -29,8 +29,8 @@ pub(super) fn authority(name: &str, algorithm: Algorithm, days: u32, now_ms: u64
     Ok(pair(&certificate, String::new(), &key))
 }
 
-/// A client certificate with a fresh key. Where the authority is an intermediate, its own chain follows the leaf, up to
-/// but without the self-signed root.
+/// A client certificate with a new key. For an intermediate authority its chain follows the leaf, without the
+/// self-signed root.
 pub(super) fn client(
     authority: &Pair,
     subject: &Subject,
@@ -62,7 +62,7 @@ pub(super) fn client(
     Ok(pair(&certificate, intermediates, &key))
 }
 
-/// Public and private key, PEM.
+/// Public and private key as PEM.
 pub(super) fn signing_key(algorithm: Algorithm) -> Result<(String, String), Refused> {
     let key = generate(algorithm)?;
     Ok((key.public_key_pem(), key.serialize_pem()))
@@ -76,7 +76,7 @@ pub(super) fn public_key_hash(pem: &str) -> Result<String, Refused> {
     Ok(format!("sha256:{}", crate::load::hex(&digest)))
 }
 
-/// When the first certificate ends, milliseconds since 1970.
+/// End of the first certificate's validity, in milliseconds since 1970.
 pub(super) fn not_after_ms(pem: &str) -> Result<u64, Refused> {
     let der = first_certificate(pem)?;
     let end = parse(&der)?.validity().not_after.timestamp();
@@ -116,14 +116,14 @@ fn params(name: &str, organizations: &[String], days: u32, now_ms: u64) -> Resul
     Ok(params)
 }
 
-/// The year 9000: adding a hundred years to any instant up to it stays within what a certificate can write.
+/// The year 9000: a hundred years later is still within the range of a certificate.
 const MAX_NOW_MS: u64 = 221_845_392_000_000;
 
 fn pair(certificate: &Certificate, intermediates: String, key: &KeyPair) -> Pair {
     Pair { certificate_pem: certificate.pem() + &intermediates, key_pem: key.serialize_pem() }
 }
 
-/// PKCS #8, PKCS #1 and SEC1, since users bring authorities made by other tools.
+/// Reads PKCS #8, PKCS #1 and SEC1, since users bring authorities made by other tools.
 fn signing_key_of(pem: &str) -> Result<KeyPair, Refused> {
     let bad =
         |error: &dyn std::fmt::Display| Refused::invalid("BadKey", format!("unable to read the private key: {error}"));

@@ -1,4 +1,4 @@
-//! From a component's import down to a member of etcd: grant, host, port-forward through the workload cluster's API server,
+//! From a component's import to a member of etcd: grant, host, port-forward through the workload cluster's API server,
 //! mutual TLS.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,7 +13,7 @@ use super::*;
 
 const NODE: &str = "n1";
 
-/// A workload cluster over TLS, whose one member of etcd is a pod.
+/// A workload cluster over TLS, with one etcd member.
 struct Workload {
     kubeconfig: String,
     authority: Authority,
@@ -60,7 +60,7 @@ async fn workload() -> Workload {
     Workload { kubeconfig, authority, _etcd: etcd, _keys: keys }
 }
 
-/// A cluster `c` that is reached by these Secrets, with a machine whose infrastructure does what `spec` says.
+/// Cluster `c` with these Secrets, and a machine whose infrastructure does what `spec` says.
 async fn machine(world: &World, workload: &Workload, spec: Value) {
     let create = PostParams::default();
     let encoded = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::*;
 
-/// What leases with `do: report` tell when their calls begin and end. Whoever is called `hog…` is left without an answer.
+/// Counts calls of leases with `do: report`. Calls of leases named `hog…` get no answer.
 #[derive(Clone)]
 struct Engine {
     told: Arc<Mutex<Told>>,
