@@ -27,6 +27,7 @@
 //! ```
 
 mod apply;
+pub mod bounded_patch;
 mod builtin;
 mod catalog;
 mod config;
