@@ -5,7 +5,8 @@
 //! - [`meta`] reads and writes `metadata`, [`owners`] the owner references in it,
 //! - [`selector`] reads label selectors and matches them,
 //! - [`conditions`] reads and writes conditions,
-//! - [`group_version`] takes an `apiVersion` apart,
+//! - [`group_version`] takes an `apiVersion` apart, and orders versions of an API,
+//! - [`version`] reads and orders versions of Kubernetes,
 //! - [`merge_patch`] makes and applies JSON merge patches (RFC 7396).
 //!
 //! Everything here is pure and borrows: no I/O, no clock, no copy of a key or a subtree that nobody asked for. It builds for the host
@@ -20,3 +21,4 @@ pub mod merge_patch;
 pub mod meta;
 pub mod owners;
 pub mod selector;
+pub mod version;
