@@ -57,7 +57,7 @@ impl Trust {
         match self {
             Trust { anybody: true, .. } => Some("anybody".to_owned()),
             Trust { certificates, .. } if certificates.is_empty() => None,
-            Trust { digest, .. } => Some(crate::load::hex(digest)),
+            Trust { digest, .. } => Some(hex::encode(digest)),
         }
     }
 

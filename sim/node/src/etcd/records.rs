@@ -41,8 +41,7 @@ impl Records {
 
     /// Keyspaces have slashes.
     fn path(&self, keyspace: &str) -> PathBuf {
-        let digest = Sha256::digest(keyspace);
-        let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let name = hex::encode(&Sha256::digest(keyspace)[..16]);
         self.directory.join(name).with_extension("json")
     }
 

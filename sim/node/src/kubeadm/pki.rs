@@ -370,8 +370,7 @@ fn public_key_info(der: &[u8]) -> Result<Vec<u8>, String> {
 /// # Errors
 /// When it is no certificate.
 pub fn public_key_hash(der: &[u8]) -> Result<String, String> {
-    let hex: String = Sha256::digest(public_key_info(der)?).iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("sha256:{hex}"))
+    Ok(format!("sha256:{}", hex::encode(Sha256::digest(public_key_info(der)?))))
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub(super) fn public_key_hash(pem: &str) -> Result<String, Refused> {
     let der = first_certificate(pem)?;
     let certificate = parse(&der)?;
     let digest = Sha256::digest(certificate.public_key().raw);
-    Ok(format!("sha256:{}", crate::load::hex(&digest)))
+    Ok(format!("sha256:{}", hex::encode(digest)))
 }
 
 /// When the first certificate ends, milliseconds since 1970.
@@ -223,7 +223,7 @@ mod tests {
     fn the_public_key_hash_is_that_of_the_subject_public_key_info() {
         let ca = authority("x", Algorithm::EcdsaP256, 10, NOW_MS).unwrap();
         let key = signing_key_of(&ca.key_pem).unwrap();
-        let expected = format!("sha256:{}", crate::load::hex(&Sha256::digest(key.subject_public_key_info())));
+        let expected = format!("sha256:{}", hex::encode(Sha256::digest(key.subject_public_key_info())));
         assert_eq!(public_key_hash(&ca.certificate_pem).unwrap(), expected);
     }
 
