@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use capwasm_pki::{Algorithm, Authority, Validity};
 use capwasm_sim_service::faults::{Client as Faults, Fault, NodeFault};
 use capwasm_tests::history::History;
 use capwasm_tests::management::{Management, client_of};
@@ -19,7 +20,6 @@ use capwasm_tests::wait;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, ListParams};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose};
 use serde_json::{Value, json};
 
 const NEWER: &str = "v1.35.0";
@@ -194,12 +194,9 @@ fn decoded(secret: &Value, key: &str) -> String {
 
 /// A self-signed authority: certificate and key as PEM.
 fn authority(name: &str) -> (String, String) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+    let year = Validity::of(SystemTime::now(), Duration::from_secs(365 * 24 * 3600));
+    let pair = Authority::new(name, Algorithm::EcdsaP256, year, None).unwrap().pair();
+    (pair.certificate, pair.key)
 }
 
 /// So many days from now.

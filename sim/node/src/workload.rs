@@ -24,7 +24,7 @@ use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::etcd::Etcd;
-use crate::kubeadm::{cluster_info, pki};
+use crate::kubeadm::cluster_info;
 use crate::port_forward::ToPodAddress;
 use crate::rest::Rest;
 
@@ -45,7 +45,7 @@ fn keyspace(hash: &str) -> String {
 /// # Errors
 /// When the CA is no certificate.
 pub fn keyspace_of_authority(der: &[u8]) -> Result<String, String> {
-    pki::public_key_hash(der).map(|hash| keyspace(&hash))
+    capwasm_pki::public_key_hash(der).map(|hash| keyspace(&hash)).map_err(|error| error.to_string())
 }
 
 struct Cluster {

@@ -13,13 +13,14 @@ use capwasm_etcd::{
     Credentials,
     message::{AlarmAction, AlarmMember, AlarmType},
 };
+use capwasm_pki::{Algorithm, Leaf, Pair};
 use capwasm_remote::{
     ForwardError, Workload,
     etcd::{Etcd, EtcdError, members::Member},
 };
 use capwasm_sim_node::{
     etcd::{CLIENT_PORT, Running},
-    kubeadm::pki::{Algorithm, Authority, Pair, Profile},
+    kubeadm::pki::Authority,
     port_forward::ToPodAddress,
 };
 use serde_json::json;
@@ -92,8 +93,7 @@ impl Stacked {
 
     fn pair(&self, node: &str, authority: &Authority) -> Pair {
         let names = vec![node.to_owned(), "localhost".to_owned(), self.addresses[node].to_string()];
-        let profile = Profile { name: node, organisation: None, names, server: true, client: true };
-        authority.issue(&profile, Algorithm::EcdsaP256).unwrap()
+        authority.issue(&Leaf::peer(node, names), Algorithm::EcdsaP256).unwrap()
     }
 
     async fn run(&self, node: &str, authority: &Authority) {
@@ -198,7 +198,7 @@ async fn alarms_make_a_member_unhealthy() {
     let stacked = Stacked::start(&["n1"]).await;
     let id = stacked.etcd().members().await.unwrap()[0].id;
     let stream = tokio::net::TcpStream::connect((stacked.addresses["n1"], CLIENT_PORT)).await.unwrap();
-    let pair = stacked.authority.issue(&Profile::client("test", None), Algorithm::EcdsaP256).unwrap();
+    let pair = stacked.authority.issue(&Leaf::client("test", &[]), Algorithm::EcdsaP256).unwrap();
     let credentials = Credentials::new(&stacked.authority.certificate, &pair.certificate, &pair.key).unwrap();
     let client = capwasm_etcd::Client::connect(stream, "n1", &credentials).await.unwrap();
     let alarm = AlarmMember { member_id: id, alarm: AlarmType::Nospace.into() };

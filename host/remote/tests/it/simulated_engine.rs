@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base64::Engine as _;
+use capwasm_pki::{Algorithm, Leaf};
 use capwasm_remote::{Workload, etcd::members::Member};
 use capwasm_sim_engine::testing::Sim;
 use capwasm_sim_node::testing::{Certificates, VERSION, call, cluster, join_control_plane, node, prepare};
@@ -13,9 +14,8 @@ use crate::support::{SECRETS, World, send, until};
 
 /// An administrator's kubeconfig.
 fn kubeconfig(certificates: &Certificates, endpoint: &str) -> String {
-    use capwasm_sim_node::kubeadm::pki::{Algorithm, Profile};
-    let profile = Profile::client("admin", Some("system:masters"));
-    let pair = certificates.ca.issue(&profile, Algorithm::EcdsaP256).unwrap();
+    let admin = Leaf::client("admin", &["system:masters"]);
+    let pair = certificates.ca.issue(&admin, Algorithm::EcdsaP256).unwrap();
     let encoded = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
