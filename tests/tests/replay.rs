@@ -9,10 +9,11 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use capwasm_contract::recording::{Ended, Request};
 use capwasm_providers::rehearse::{LiveReads, Paint, Report, With, rehearse};
 use capwasm_reconcile::{Cache, Interests, Source};
 use capwasm_remote::Remote;
-use capwasm_runtime::record::{self, Ended, Recording, Replay, Request};
+use capwasm_runtime::record::{self, Recording, Replay};
 use capwasm_runtime::{Runtime, RuntimeOptions};
 use capwasm_sdk::test::replay;
 use capwasm_tests::binary::{self, output, run};

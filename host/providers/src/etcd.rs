@@ -2,11 +2,12 @@
 //! changes without anybody telling, so that asking wakes nobody.
 
 use async_trait::async_trait;
+use capwasm_contract::{EtcdMember, Refusal, Refused};
 use capwasm_remote::{
     ForwardError,
     etcd::{EtcdError, members::Member},
 };
-use capwasm_runtime::{Etcd, EtcdMember, Refusal, Refused, ServingCertificates};
+use capwasm_runtime::{Etcd, ServingCertificates};
 
 use crate::reads::{Workload, chain};
 

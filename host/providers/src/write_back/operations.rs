@@ -1,8 +1,8 @@
 //! What an outcome asks for elsewhere, as the executor takes it.
 
+use capwasm_contract::{ObjectRef, Operation as Wanted, Place as WantedPlace, Refused};
 use capwasm_object::json;
 use capwasm_reconcile::{Action, ClusterId, Operation, Place, Target};
-use capwasm_runtime::{ObjectRef, Operation as Wanted, Place as WantedPlace, Refused};
 use serde_json::{Value, json};
 
 /// Operations in order, up to the first that was not granted, which is returned. `namespace` is the object's; without a cluster
