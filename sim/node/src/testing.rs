@@ -254,6 +254,15 @@ pub async fn join_worker(docker: &Docker, name: &str, endpoint: &str, certificat
     sh(docker, name, &format!("mkdir -p /run/cluster-api\n{JOIN}")).await
 }
 
+/// Starts nodes and joins them as further control-plane nodes.
+pub async fn add_control_planes(docker: &Docker, names: &[&str], endpoint: &str, certificates: &Certificates) {
+    for name in names {
+        node(docker, name, VERSION).await;
+        let (code, output) = join_control_plane(docker, name, endpoint, certificates).await;
+        assert_eq!(code, 0, "{output}");
+    }
+}
+
 /// Command that makes a started node the first of its cluster, as bootstrap data has it.
 pub const INIT: &str =
     "kubeadm init --config /run/kubeadm/kubeadm.yaml  && echo success > /run/cluster-api/bootstrap-success.complete";
@@ -278,6 +287,13 @@ impl Images {
 /// A simulated cluster with a load balancer and one control-plane node, initialised; its endpoint.
 pub async fn cluster(docker: &Docker, name: &str, certificates: &Certificates) -> String {
     cluster_of(docker, name, certificates, &Images::simulated()).await
+}
+
+/// As [`cluster`], named `c`, with authorities of its own; they and its endpoint.
+pub async fn new_cluster(docker: &Docker) -> (Certificates, String) {
+    let certificates = Certificates::generate();
+    let endpoint = cluster(docker, "c", &certificates).await;
+    (certificates, endpoint)
 }
 
 /// As [`cluster`], of other images.
