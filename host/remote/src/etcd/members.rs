@@ -2,28 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use capwasm_contract::EtcdMember;
 use capwasm_etcd::message::{self, AlarmMember, AlarmType, ResponseHeader, StatusResponse};
-
-/// A member of etcd.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Member {
-    /// Its id.
-    pub id: u64,
-    /// The Node's name.
-    pub name: String,
-    /// Where other members reach it.
-    pub peer_urls: Vec<String>,
-    /// Whether it has no vote yet.
-    pub learner: bool,
-    /// Whether it leads.
-    pub leader: bool,
-    /// Whether it answers, knows the same members as the others, knows a leader, and raises no alarm.
-    pub healthy: bool,
-    /// What is wrong when it is not healthy.
-    pub message: String,
-    /// Alarms that it raises, by etcd's names.
-    pub alarms: Vec<String>,
-}
 
 /// What came of asking a node's member.
 #[derive(Clone, Debug)]
@@ -66,7 +46,7 @@ pub(crate) fn disagree<'a>(asked: impl Iterator<Item = &'a Asked>) -> bool {
 }
 
 /// The members that most who answer agree on, with what is wrong with each; `None` when nobody answers.
-pub(crate) fn merge(asked: &[&Asked]) -> Option<Vec<Member>> {
+pub(crate) fn merge(asked: &[&Asked]) -> Option<Vec<EtcdMember>> {
     let reports: Vec<&Report> = asked.iter().filter_map(|asked| asked.answer.as_ref().ok()).collect();
     let cluster = most(reports.iter().map(|report| (report.header().cluster_id, *report)))?;
     let reports: Vec<&Report> = reports.into_iter().filter(|report| report.header().cluster_id == cluster).collect();
@@ -76,7 +56,8 @@ pub(crate) fn merge(asked: &[&Asked]) -> Option<Vec<Member>> {
     let leading = reports.iter().filter(|report| report.status.leader != 0);
     let leader = leading.max_by_key(|report| report.status.raft_term).map(|report| report.status.leader);
     let agreed = Agreed { cluster, known: &known, leader };
-    let mut members: Vec<Member> = list.members.iter().map(|member| agreed.judge(member, asked, &reports)).collect();
+    let mut members: Vec<EtcdMember> =
+        list.members.iter().map(|member| agreed.judge(member, asked, &reports)).collect();
     members.sort_by(|one, other| (&one.name, one.id).cmp(&(&other.name, other.id)));
     Some(members)
 }
@@ -100,7 +81,7 @@ struct Agreed<'a> {
 }
 
 impl Agreed<'_> {
-    fn judge(&self, member: &message::Member, asked: &[&Asked], reports: &[&Report]) -> Member {
+    fn judge(&self, member: &message::Member, asked: &[&Asked], reports: &[&Report]) -> EtcdMember {
         let asked = asked
             .iter()
             .find(|asked| asked.id() == Some(member.id))
@@ -112,7 +93,7 @@ impl Agreed<'_> {
             Some(Asked { answer: Err(message), .. }) => vec![format!("it does not answer: {message}")],
             Some(Asked { answer: Ok(report), .. }) => self.problems(member, report, &alarms),
         };
-        Member {
+        EtcdMember {
             id: member.id,
             name: asked.map_or_else(|| member.name.clone(), |asked| asked.node.clone()),
             peer_urls: member.peer_urls.clone(),
@@ -205,7 +186,7 @@ mod tests {
     /// Name, who leads, and what is wrong, one line for each member.
     fn lines(asked: &[Asked]) -> Vec<String> {
         let members = merge(&asked.iter().collect::<Vec<_>>()).unwrap();
-        let line = |member: Member| {
+        let line = |member: EtcdMember| {
             assert_eq!(member.healthy, member.message.is_empty(), "{member:?}");
             let role = if member.leader { "*" } else { "" };
             let text = format!("{}{role} {}", member.name, member.message);

@@ -9,6 +9,7 @@ use std::{
 
 use base64::Engine;
 use capwasm_apiserver::ServerConfig;
+use capwasm_contract::EtcdMember;
 use capwasm_etcd::{
     Credentials,
     message::{AlarmAction, AlarmMember, AlarmType},
@@ -16,7 +17,7 @@ use capwasm_etcd::{
 use capwasm_pki::{Algorithm, Leaf, Pair};
 use capwasm_remote::{
     ForwardError, Workload,
-    etcd::{Etcd, EtcdError, members::Member},
+    etcd::{Etcd, EtcdError},
 };
 use capwasm_sim_node::{
     etcd::{CLIENT_PORT, Running},
@@ -126,8 +127,8 @@ impl Stacked {
 }
 
 /// Name, role and what is wrong, one line for each member.
-fn lines(members: &[Member]) -> Vec<String> {
-    let line = |member: &Member| {
+fn lines(members: &[EtcdMember]) -> Vec<String> {
+    let line = |member: &EtcdMember| {
         let role = if member.leader { "*" } else { "" };
         let problem = if member.healthy { "" } else { " unhealthy" };
         format!("{}{role}{problem}", member.name)
