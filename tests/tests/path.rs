@@ -8,11 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use base64::Engine as _;
 use capwasm_tests::binary;
 use capwasm_tests::history::{self, History, Version};
-use capwasm_tests::management::{Management, client_of};
-use capwasm_tests::objects::{condition, flag, is, is_control_plane, name_of, owner, text};
+use capwasm_tests::management::Management;
+use capwasm_tests::objects::{condition, flag, is, is_control_plane, name_of, owner, secret_text, text};
 use capwasm_tests::sample::{Sample, is_provisioned};
 use capwasm_tests::wait;
 use k8s_openapi::api::core::v1::Node;
@@ -86,8 +85,7 @@ async fn provision() -> Run {
         kubeadm_files.push((container.clone(), files));
     }
     let versions = history.complete(&objects).await;
-    let kubeconfig = value_of(&objects.get("Secret", "path-kubeconfig").await);
-    let nodes: Api<Node> = Api::all(client_of(&kubeconfig).await);
+    let nodes: Api<Node> = Api::all(objects.workload(CLUSTER).await);
     let nodes = nodes.list(&ListParams::default()).await.expect("the workload API answers over TLS").items;
     // The nodes' heartbeats and the last conditions that follow from them settle first.
     let first = wait::until("nothing is written any more", async || {
@@ -129,12 +127,6 @@ impl Run {
     fn infrastructure_provisioned(&self) -> u64 {
         self.first("DockerCluster", CLUSTER, is_provisioned).revision
     }
-}
-
-/// The key `value` of a Secret.
-fn value_of(secret: &Value) -> String {
-    let value = base64::engine::general_purpose::STANDARD.decode(text(secret, "/data/value")).unwrap();
-    String::from_utf8(value).unwrap()
 }
 
 fn endpoint(object: &Value) -> Option<(String, i64)> {
@@ -385,7 +377,7 @@ fn r3_g9_each_bootstrap_configuration_has_one_secret_that_belongs_to_it() {
         let name = text(config, "/status/dataSecretName");
         assert!(flag(config, "/status/initialization/dataSecretCreated"));
         let secret = run.last("Secret", name);
-        assert!(value_of(secret).starts_with("#"), "cloud-config");
+        assert!(secret_text(secret, "value").starts_with("#"), "cloud-config");
         assert_eq!(secret["type"], "cluster.x-k8s.io/secret");
         let owner = owner(secret, "KubeadmConfig").expect("G9: it goes with its configuration");
         assert_eq!((&owner["uid"], flag(owner, "/controller")), (&config["metadata"]["uid"], true));
@@ -410,7 +402,7 @@ fn r4_g2_a_container_is_made_after_its_bootstrap_data_and_runs_exactly_that() {
         assert!(secret.revision < made.revision, "G2, R4a");
         let (_, files) =
             run.kubeadm_files.iter().find(|(container, _)| container == name_of(machine)).expect("R4b: its container");
-        let (files, data) = (String::from_utf8_lossy(files), value_of(&secret.object));
+        let (files, data) = (String::from_utf8_lossy(files), secret_text(&secret.object, "value"));
         let lines: Vec<&str> =
             files.lines().map(str::trim).filter(|line| line.len() > 30 && !line.contains('\0')).collect();
         assert!(!lines.is_empty(), "R4b: kubeadm's configuration is in the container");
@@ -478,7 +470,7 @@ async fn r8_get_kubeconfig_prints_the_secret() {
         "--kubeconfig",
         kubeconfig.to_str().unwrap(),
     ]);
-    assert_eq!(printed, value_of(&objects.get("Secret", "path-kubeconfig").await));
+    assert_eq!(printed, objects.kubeconfig(CLUSTER).await);
 }
 
 #[test]
@@ -670,8 +662,7 @@ async fn r6_three_control_plane_machines_join_one_cluster() {
     let sample = Sample::new("three", 3, 0);
     sample.create(&objects).await;
     sample.provisioned(&objects).await;
-    let kubeconfig = value_of(&objects.get("Secret", "three-kubeconfig").await);
-    let nodes: Api<Node> = Api::all(client_of(&kubeconfig).await);
+    let nodes: Api<Node> = Api::all(objects.workload("three").await);
     let names: Vec<_> = nodes
         .list(&ListParams::default())
         .await

@@ -13,8 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use capwasm_pki::{Algorithm, Authority, Validity};
 use capwasm_sim_service::faults::{Client as Faults, Fault, NodeFault};
 use capwasm_tests::history::History;
-use capwasm_tests::management::{Management, client_of};
-use capwasm_tests::objects::{Objects, condition, flag, is, name_of, owner, text};
+use capwasm_tests::management::Management;
+use capwasm_tests::objects::{Objects, condition, flag, is, name_of, owner, secret_text, text};
 use capwasm_tests::sample::{Sample, VERSION};
 use capwasm_tests::wait;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -130,13 +130,8 @@ impl Cluster {
         .await
     }
 
-    async fn kubeconfig(&self) -> String {
-        let secret = self.objects.get("Secret", &format!("{}-kubeconfig", self.sample.name)).await;
-        decoded(&secret, "value")
-    }
-
     async fn workload(&self) -> kube::Client {
-        client_of(&self.kubeconfig().await).await
+        self.objects.workload(&self.sample.name).await
     }
 
     /// A file of a container: content, mode and owner.
@@ -188,14 +183,10 @@ fn is_control_plane(machine: &Value) -> bool {
     machine["metadata"]["labels"].get(CONTROL_PLANE_LABEL).is_some()
 }
 
-fn decoded(secret: &Value, key: &str) -> String {
-    String::from_utf8(STANDARD.decode(text(secret, &format!("/data/{key}"))).unwrap()).unwrap()
-}
-
 /// A self-signed authority: certificate and key as PEM.
 fn authority(name: &str) -> (String, String) {
-    let year = Validity::of(SystemTime::now(), Duration::from_secs(365 * 24 * 3600));
-    let pair = Authority::new(name, Algorithm::EcdsaP256, year, None).unwrap().pair();
+    let decade = Validity::of(SystemTime::now(), Duration::from_secs(3650 * 24 * 3600));
+    let pair = Authority::new(name, Algorithm::EcdsaP256, decade, None).unwrap().pair();
     (pair.certificate, pair.key)
 }
 
@@ -219,8 +210,8 @@ async fn ignition_makes_a_control_plane_and_workers() {
     cluster.settled(1, VERSION).await;
     for machine in cluster.objects.list("Machine").await {
         let secret = cluster.objects.get("Secret", text(&machine, "/spec/bootstrap/dataSecretName")).await;
-        assert_eq!(decoded(&secret, "format"), "ignition");
-        let data: Value = serde_json::from_str(&decoded(&secret, "value")).expect("Ignition is JSON");
+        assert_eq!(secret_text(&secret, "format"), "ignition");
+        let data: Value = serde_json::from_str(&secret_text(&secret, "value")).expect("Ignition is JSON");
         assert!(text(&data, "/ignition/version").starts_with("2."), "{data}");
         let drop_in = "/etc/systemd/system/kubeadm.service.d/10-flatcar.conf";
         assert!(cluster.file(name_of(&machine), drop_in).await.0.contains("After=containerd.service"));
@@ -239,7 +230,7 @@ async fn a_users_own_authority_is_used_and_stays_the_users() {
     cluster.provisioned().await;
     cluster.settled(3, VERSION).await;
     assert_eq!(cluster.objects.get("Secret", "custom-ca-ca").await, made, "not even a resourceVersion is another");
-    assert!(cluster.kubeconfig().await.contains(&STANDARD.encode(&certificate)));
+    assert!(cluster.objects.kubeconfig(&cluster.sample.name).await.contains(&STANDARD.encode(&certificate)));
     let nodes: Api<Node> = Api::all(cluster.workload().await);
     assert_eq!(nodes.list(&ListParams::default()).await.expect("served with the user's authority").items.len(), 4);
     for machine in cluster.objects.list("Machine").await {
