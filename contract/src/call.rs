@@ -86,7 +86,7 @@ impl Function {
     }
 
     /// The interface and the function by itself, as in the WIT: `("bootstrap", "generate")`.
-    pub fn parts(self) -> (&'static str, &'static str) {
+    pub fn interface_and_function(self) -> (&'static str, &'static str) {
         self.name().split_once('.').unwrap_or_default()
     }
 }
@@ -141,7 +141,7 @@ mod tests {
         for function in Function::ALL {
             assert_eq!(to_value(function).unwrap(), json!(function.name()));
             assert_eq!(serde_json::from_value::<Function>(json!(function.name())).unwrap(), function);
-            assert_eq!(to_value(function.role()).unwrap(), json!(function.parts().0));
+            assert_eq!(to_value(function.role()).unwrap(), json!(function.interface_and_function().0));
         }
         let unknown = serde_json::from_value::<Function>(json!("bootstrap.degenerate")).unwrap_err();
         assert_eq!(unknown.to_string(), "\"bootstrap.degenerate\" is no function of the contract");

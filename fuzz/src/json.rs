@@ -3,7 +3,6 @@
 use arbitrary::{Result, Unstructured};
 use serde_json::{Map, Value};
 
-/// One of a few.
 pub fn one_of<'a, T: ?Sized>(u: &mut Unstructured<'_>, of: &[&'a T]) -> Result<&'a T> {
     u.choose(of).copied()
 }
@@ -38,7 +37,7 @@ pub fn value(u: &mut Unstructured<'_>, words: &[&str], depth: usize) -> Result<V
     })
 }
 
-/// A map, as [`value`].
+/// As [`value`], but always an object.
 pub fn object(u: &mut Unstructured<'_>, words: &[&str], depth: usize) -> Result<Map<String, Value>> {
     let entry = |u: &mut Unstructured<'_>| Ok((text(u, words)?, value(u, words, depth.saturating_sub(1))?));
     Ok(list(u, 4, entry)?.into_iter().collect())

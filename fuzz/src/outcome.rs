@@ -66,7 +66,6 @@ struct Case {
     calls: Vec<Call>,
 }
 
-/// Calls of a guest.
 pub fn calls(u: &mut Unstructured<'_>) -> Result<Vec<Call>> {
     list(u, 6, call)
 }

@@ -135,7 +135,7 @@ impl Case {
         format!("{object} of {:?} {contract:?}, own {:?}, answered {answer:?} with {outcome:?}", kind.role, kind.own)
     }
 
-    /// Outside of status.
+    /// Besides the status, only the fields of the answer and the paths of the provider's own change.
     fn changes_its_own(&self, desired: &Value) {
         let answers: &[&[&str]] = match self.kind.role {
             Role::InfrastructureCluster | Role::ControlPlane => &[&["spec", "controlPlaneEndpoint"]],

@@ -5,11 +5,11 @@
 /// A version; what comes after `+` plays no part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// 1.
+    /// As 1 in `v1.36.0`.
     pub major: u64,
-    /// 36.
+    /// As 36 in `v1.36.0`.
     pub minor: u64,
-    /// 0.
+    /// As 0 in `v1.36.0`.
     pub patch: u64,
     /// A release comes after its own pre-releases.
     released: bool,

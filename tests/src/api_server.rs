@@ -12,9 +12,9 @@ use crate::management::{client, free_address};
 use crate::real::{self, NEWER};
 use crate::{binary, wait};
 
-/// May do everything.
+/// A user that may do everything.
 pub const ADMIN: &str = "admin";
-/// May do what RBAC lets it.
+/// A user that may do what RBAC lets it.
 pub const HOST: &str = "host";
 
 /// A running API server. It ends when it is dropped.

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::guests;
 
-/// The bundled providers.
+/// Names of the bundled providers.
 pub const PLUGINS: [&str; 4] = ["docker-infra", "kubeadm-bootstrap", "kubeadm-control-plane", "openstack-infra"];
 
 /// The `capwasm` binary. With `CAPWASM_PREBUILT` it is taken as it is; otherwise cargo brings it up to date first.

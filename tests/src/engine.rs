@@ -14,12 +14,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The one on this socket.
+    /// A client of the engine on this socket.
     pub fn on(socket: &Path) -> Engine {
         Engine { docker: Docker::unix(socket), socket: socket.to_owned() }
     }
 
-    /// Whether it answers.
+    /// Whether the engine answers a ping.
     pub async fn answers(&self) -> bool {
         self.docker.json(Method::GET, "/v1.41/_ping", &Value::Null).await.is_ok()
     }

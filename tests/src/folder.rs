@@ -39,12 +39,12 @@ impl Folder {
         Folder { path, keeper }
     }
 
-    /// Where it is.
+    /// Its absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A path in it.
+    /// The path of a file or folder in it.
     pub fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

@@ -19,11 +19,11 @@ pub struct Version {
     pub revision: u64,
     /// When the watch delivered it.
     pub at: Instant,
-    /// Kind of the object.
+    /// Kind of the object, which need not be in it.
     pub kind: &'static str,
     /// Its last version was this one.
     pub deleted: bool,
-    /// The object.
+    /// The object in this version.
     pub object: Value,
 }
 

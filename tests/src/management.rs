@@ -33,7 +33,7 @@ pub struct Management {
 /// A started binary that has said that it is ready.
 pub struct Process {
     child: Child,
-    /// The line that said so.
+    /// The line of its output that said so.
     pub ready: String,
 }
 
@@ -94,7 +94,7 @@ impl Management {
         self.folder.join("data")
     }
 
-    /// The admin kubeconfig.
+    /// File of the admin kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.join("kubeconfig")
     }
@@ -104,7 +104,7 @@ impl Management {
         self.folder.join("up.log")
     }
 
-    /// Its simulated engine.
+    /// A client of its simulated engine.
     pub fn engine(&self) -> Engine {
         Engine::on(&self.data_dir().join("sim.sock"))
     }
@@ -163,7 +163,7 @@ impl Management {
         Objects::in_new(self.client().await, namespace).await
     }
 
-    /// What the host measures.
+    /// Its metrics, in Prometheus' text format.
     pub fn metrics(&self) -> String {
         let mut stream = TcpStream::connect(&self.diagnostics).expect("the diagnostics are served");
         write!(stream, "GET /metrics HTTP/1.1\r\nHost: capwasm\r\nConnection: close\r\n\r\n").expect("a request");
@@ -231,12 +231,12 @@ impl Process {
         self.child.wait().expect("it can be waited for").success()
     }
 
-    /// Whether it still runs.
+    /// Whether the process still runs.
     pub fn runs(&mut self) -> bool {
         self.child.try_wait().expect("it can be waited for").is_none()
     }
 
-    /// Ends it with SIGKILL.
+    /// Ends the process with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().expect("the process can be killed");
         self.child.wait().expect("the process can be waited for");

@@ -67,23 +67,23 @@ impl Objects {
         Objects { client, namespace: namespace.to_owned() }
     }
 
-    /// Its name.
+    /// Name of the namespace.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The client.
+    /// A client of the API server.
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
 
-    /// The objects of a kind.
+    /// The API of a kind in this namespace, in the version that tests use.
     pub fn api(&self, kind: &str) -> Api<DynamicObject> {
         let version = KINDS.iter().chain(&SAMPLES).find(|(name, _)| *name == kind).map(|(_, version)| *version);
         self.api_of(version.unwrap_or("infrastructure.fixture.example/v1beta2"), kind)
     }
 
-    /// The objects of a kind in an API version.
+    /// The API of a kind in this namespace, in an API version.
     pub fn api_of(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -164,7 +164,7 @@ impl Objects {
         }
     }
 
-    /// Merges into an object.
+    /// Applies a JSON merge patch to an object, and returns what became of it.
     pub async fn merge(&self, kind: &str, name: &str, patch: Value) -> Value {
         let patched = self.api(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
         to_value(patched.unwrap_or_else(|error| panic!("unable to patch {kind} {name}: {error}")))
@@ -179,7 +179,7 @@ impl Objects {
         }
     }
 
-    /// Asks for an object's end.
+    /// Asks for the deletion of an object.
     pub async fn delete(&self, kind: &str, name: &str) {
         match self.api(kind).delete(name, &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.code == 404 => {}

@@ -20,9 +20,9 @@ pub struct Release {
     pub version: &'static str,
 }
 
-/// The newest.
+/// The newest release.
 pub const NEWER: Release = Release { folder: "v1.36", version: "v1.36.3" };
-/// The one before it.
+/// The release before it.
 pub const OLDER: Release = Release { folder: "v1.35", version: "v1.35.4" };
 
 /// By which names the one program is called.
@@ -50,7 +50,7 @@ pub fn kubeadm(version: &str, test: &str) -> Option<PathBuf> {
 }
 
 impl Release {
-    /// The image's name.
+    /// Name of the node image, with its tag.
     pub fn image(&self) -> String {
         format!("{REPOSITORY}:{}", self.version)
     }

@@ -13,14 +13,14 @@ use crate::skip::REGISTRY;
 
 /// The one user of a registry that asks.
 pub const USER: &str = "robot";
-/// Its password.
+/// Password of that user.
 pub const PASSWORD: &str = "registry-password";
 /// Of [`PASSWORD`], by bcrypt with the least rounds.
 const HASHED: &str = "$2b$04$/mB6vBA4JFLKtLM7SBGj8e8ebMNuM9L4GttyRD97BxYICtFe0xax2";
 
-/// A running registry.
+/// A registry that runs until this is dropped.
 pub struct Registry {
-    /// `127.0.0.1:port`.
+    /// Host and port, as references have it: `127.0.0.1:port`.
     pub address: String,
     storage: PathBuf,
     certificates: Option<PathBuf>,

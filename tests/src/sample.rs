@@ -59,7 +59,7 @@ impl Sample {
         taken
     }
 
-    /// Creates all of them.
+    /// Creates all documents.
     pub async fn create(&self, objects: &Objects) {
         for document in &self.documents {
             objects.create(document).await;

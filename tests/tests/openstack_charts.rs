@@ -8,7 +8,6 @@ use capwasm_tests::openstack::{Bed, manifests};
 use capwasm_tests::sample::VERSION;
 use serde_json::{Value, json};
 
-/// A group of workers.
 struct Group {
     name: &'static str,
     flavor: &'static str,

@@ -15,7 +15,6 @@ use capwasm_tests::{skip, wait};
 use http::Method;
 use serde_json::{Value, json};
 
-/// Namespace of all objects.
 const NAMESPACE: &str = "faults";
 /// Somebody who tries again and again is seen within this.
 const QUIET: Duration = Duration::from_secs(15);
@@ -419,7 +418,7 @@ async fn real_services_are_read_once_for_each_object_in_a_period() {
     bed.end().await;
 }
 
-/// Instead of ten minutes.
+/// Time between two looks at an unchanged object, in place of ten minutes.
 const PERIOD: &str = "3s";
 /// Periods that are looked at.
 const PERIODS: usize = 4;

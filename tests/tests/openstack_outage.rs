@@ -64,7 +64,6 @@ async fn services_that_hang_or_end_and_come_back_only_delay() {
     bed.end().await;
 }
 
-/// The running services.
 struct Stack {
     folder: PathBuf,
 }

@@ -14,6 +14,12 @@ pub struct Options {
     /// What to provision on the fake OpenStack, as above.
     #[arg(long, value_delimiter = ',', default_value = "3+97")]
     openstack: Vec<String>,
+    /// Create the former by this many processes of kubectl at the same time, as a user of many clusters would.
+    #[arg(long, value_name = "PROCESSES")]
+    kubectl: Option<usize>,
+    /// Delete them in the end, and measure that as well.
+    #[arg(long)]
+    delete: bool,
     /// Leave out the cost of a provider call, and of loading one.
     #[arg(long)]
     no_calls: bool,
@@ -45,7 +51,15 @@ pub fn run(options: &Options) -> Result<()> {
         command.arg(build::target().join("release/capwasm"));
         command
     };
-    shell::run(scale().args(&options.clusters))?;
+    let mut clusters = scale();
+    clusters.args(&options.clusters);
+    if let Some(processes) = options.kubectl {
+        clusters.args(["--kubectl", &processes.to_string()]);
+    }
+    if options.delete {
+        clusters.arg("--delete");
+    }
+    shell::run(&mut clusters)?;
     if options.openstack.iter().all(String::is_empty) {
         return Ok(());
     }

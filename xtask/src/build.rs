@@ -12,7 +12,6 @@ pub const PLUGINS: [&str; 4] = ["docker-infra", "kubeadm-bootstrap", "kubeadm-co
 /// The sample providers: built for the tests, shipped with nothing.
 const SAMPLES: [&str; 1] = ["addons"];
 
-/// The repository.
 pub fn root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().unwrap_or(xtask).to_path_buf()

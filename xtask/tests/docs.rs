@@ -17,7 +17,6 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Texts between backquotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
 }

@@ -7,7 +7,7 @@ use capwasm_api::contract::{self, Contract, ControlPlane, Milestone, Report};
 use capwasm_api::kinds::ContractReference;
 use capwasm_api::names::{condition, reason};
 use capwasm_object::meta;
-use capwasm_reconcile::{CacheError, View, interests::Parts};
+use capwasm_reconcile::{CacheError, View, interests::Fields};
 use serde_json::Value;
 
 use crate::kinds;
@@ -127,21 +127,21 @@ pub(crate) async fn read_optional<T: Report>(
     }
 }
 
-/// The same for who follows only these parts of the object.
-pub(crate) async fn read_part<T: Report>(
+/// The same for who follows only these fields of the object.
+pub(crate) async fn read_for_fields<T: Report>(
     view: &View,
     namespace: &str,
     reference: &ContractReference,
-    parts: Parts,
+    fields: Fields,
 ) -> Result<External<T>, CacheError> {
-    follow(view, namespace, reference, Some(parts)).await
+    follow(view, namespace, reference, Some(fields)).await
 }
 
 async fn follow<T: Report>(
     view: &View,
     namespace: &str,
     reference: &ContractReference,
-    parts: Option<Parts>,
+    fields: Option<Fields>,
 ) -> Result<External<T>, CacheError> {
     let ContractReference { api_group, kind, name } = reference;
     let crd_name = contract::crd_name(api_group, kind);
@@ -163,8 +163,8 @@ async fn follow<T: Report>(
         }
         Err(error) => return Err(error),
     };
-    let object = match parts {
-        Some(parts) => view.get_part(&kind, namespace, name, parts).await?,
+    let object = match fields {
+        Some(fields) => view.get_for_fields(&kind, namespace, name, fields).await?,
         None => view.get(&kind, namespace, name).await?,
     };
     Ok(match object {

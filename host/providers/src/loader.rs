@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use capwasm_object::{json, meta};
 use capwasm_reconcile::{
     Action, ControllerHandle, Interests, Kind, Manager, Operation, Pass, Plan, ReconcileError, Reconciler, Selector,
-    Slots, Target, Verdict,
+    Target, Verdict, WorkerSlots,
 };
 use capwasm_remote::Remote;
 use capwasm_runtime::{Grants, Limits, Provider, Runtime};
@@ -47,7 +47,7 @@ use crate::wasm_provider::history::{History, ROLLED_BACK, Rehearsal};
 use crate::wasm_provider::{FINALIZER, Spec, UpdatePolicy};
 
 /// What a loader works with.
-pub struct Parts {
+pub struct LoaderDependencies {
     /// Loads components.
     pub runtime: Arc<Runtime>,
     /// Runs controllers.
@@ -78,7 +78,7 @@ pub struct Parts {
 
 /// Loads providers and runs their controllers.
 pub struct Loader {
-    parts: Parts,
+    dependencies: LoaderDependencies,
     /// By name of the WasmProvider.
     providers: Mutex<HashMap<String, Loaded>>,
 }
@@ -99,7 +99,7 @@ struct Loaded {
     /// Controllers by kind, at the version in which its objects are handed to the provider.
     controllers: HashMap<Kind, ControllerHandle>,
     /// Places for the passes of these controllers together.
-    slots: Option<Slots>,
+    slots: Option<WorkerSlots>,
     /// When figures of calls were written, and which.
     figures: Option<(Instant, Figures)>,
 }
@@ -178,8 +178,8 @@ enum Considered {
 
 impl Loader {
     /// A loader of nothing yet.
-    pub fn new(parts: Parts) -> Self {
-        Self { parts, providers: Mutex::default() }
+    pub fn new(dependencies: LoaderDependencies) -> Self {
+        Self { dependencies, providers: Mutex::default() }
     }
 
     /// One look at everything: what should serve, and what was done about it.
@@ -388,7 +388,7 @@ impl Loader {
     fn tidy(&self, name: &str, before: &History, report: &Report, wanted: Option<&str>) {
         let after = report.history.digests();
         let needed = |digest: &str| after.contains(&digest) || wanted == Some(digest);
-        if let Some(components) = &self.parts.components {
+        if let Some(components) = &self.dependencies.components {
             before.digests().into_iter().filter(|digest| !needed(digest)).for_each(|digest| components.remove(digest));
         }
         if let Some(loaded) = self.providers.lock().get_mut(name) {
@@ -400,10 +400,10 @@ impl Loader {
     }
 
     async fn stop(&self, name: &str) {
-        if let Some(conversions) = &self.parts.conversions {
+        if let Some(conversions) = &self.dependencies.conversions {
             conversions.leave(name);
         }
-        self.parts.serving.send_if_modified(|serving| serving.remove(name));
+        self.dependencies.serving.send_if_modified(|serving| serving.remove(name));
         let loaded = self.providers.lock().remove(name);
         for controller in loaded.into_iter().flat_map(|loaded| loaded.controllers.into_values()) {
             controller.stop().await;
@@ -427,10 +427,10 @@ impl Loader {
             }
         }
         self.stop(name).await;
-        if let Some(recordings) = &self.parts.recordings {
+        if let Some(recordings) = &self.dependencies.recordings {
             recordings.forget(name);
         }
-        if let Some(components) = &self.parts.components {
+        if let Some(components) = &self.dependencies.components {
             History::of(&pass.object).digests().into_iter().for_each(|digest| components.remove(digest));
         }
         let release = if held { vec![FINALIZER.to_owned()] } else { Vec::new() };
@@ -458,7 +458,7 @@ impl Reconciler for Loader {
         let before = History::of(&pass.object);
         let mut report = Report::new(&pass.object, before.clone());
         self.advance(pass, &mut report).await?;
-        report.count(&self.parts.swaps, name, &before);
+        report.count(&self.dependencies.swaps, name, &before);
         if report.installing.is_none() {
             let pulled =
                 self.providers.lock().get(name).and_then(|loaded| Some(loaded.pulled.as_ref()?.digest().to_owned()));
@@ -467,8 +467,8 @@ impl Reconciler for Loader {
         let serving = self.serving(name);
         let figures = self.figures(name, serving.as_ref());
         let folders = Folders {
-            components: self.parts.files.path(),
-            recordings: self.parts.recordings.as_ref().and_then(Recordings::folder),
+            components: self.dependencies.files.path(),
+            recordings: self.dependencies.recordings.as_ref().and_then(Recordings::folder),
         };
         report.plan(pass, serving.as_ref().map(|serving| &*serving.generation), figures, folders)
     }

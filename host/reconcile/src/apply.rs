@@ -4,12 +4,12 @@
 //! failure stops the rest; status; events; the released finalizers, only when all went well. Nothing is sent where
 //! nothing differs. What was written is handed back, so that the key waits until its caches show it.
 
-mod born;
 pub(crate) mod diff;
 mod events;
+mod initial_finalizers;
 mod operation;
 mod refusal;
-mod sent;
+mod ssa_cache;
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use capwasm_contract::{Event, Refusal, Refused};
 use capwasm_object::meta;
 use serde_json::Value;
 
-pub(crate) use self::born::BornWith;
-use self::{events::Recorder, operation::Writer, sent::SentIntents};
+pub(crate) use self::initial_finalizers::InitialFinalizers;
+use self::{events::Recorder, operation::Writer, ssa_cache::SsaCache};
 use crate::{
     cache::{Cache, Mark, Written},
     kind::{ClusterId, Key, Source},
@@ -70,7 +70,7 @@ pub struct Applied {
     /// The own object could not be written, for another reason than a conflict.
     pub failure: Option<Refused>,
     /// There is a status that was not written, because it may wait.
-    pub held: bool,
+    pub status_delayed: bool,
 }
 
 impl Applied {
@@ -95,8 +95,8 @@ pub struct Executor {
     workloads: Arc<dyn Workloads>,
     metrics: Arc<Metrics>,
     recorder: Recorder,
-    sent: SentIntents,
-    born_with: BornWith,
+    ssa_cache: SsaCache,
+    initial_finalizers: InitialFinalizers,
 }
 
 impl Executor {
@@ -104,12 +104,26 @@ impl Executor {
     /// the background.
     pub fn new(management: Cache, workloads: Arc<dyn Workloads>, metrics: Arc<Metrics>) -> Self {
         let recorder = Recorder::start(management.requests().clone(), metrics.clone());
-        Self { management, workloads, metrics, recorder, sent: SentIntents::default(), born_with: BornWith::default() }
+        Self {
+            management,
+            workloads,
+            metrics,
+            recorder,
+            ssa_cache: SsaCache::default(),
+            initial_finalizers: InitialFinalizers::default(),
+        }
     }
 
     /// Writes what differs between `observed`, which is the object of `key`, and the plan, in the name of `controller`. With
-    /// `hold`, the status is left as it is, unless an operation fails.
-    pub async fn apply(&self, controller: &str, key: &Key, observed: &Value, plan: &Plan, hold: bool) -> Applied {
+    /// `delay_status`, the status is left as it is, unless an operation fails.
+    pub async fn apply(
+        &self,
+        controller: &str,
+        key: &Key,
+        observed: &Value,
+        plan: &Plan,
+        delay_status: bool,
+    ) -> Applied {
         let mut applied = Applied::default();
         for event in &plan.events {
             self.recorder.record(controller, observed, event.clone());
@@ -129,8 +143,8 @@ impl Executor {
             None => plan.desired.as_ref(),
         };
         let status = desired.and_then(|desired| diff::status_patch(observed, desired, &live));
-        applied.held = hold && status.is_some() && applied.failed_operation().is_none();
-        if let Some(patch) = status.filter(|_| !applied.held)
+        applied.status_delayed = delay_status && status.is_some() && applied.failed_operation().is_none();
+        if let Some(patch) = status.filter(|_| !applied.status_delayed)
             && !self.write_own(&writer, key, Some("status"), &patch, &mut live, &mut applied).await
         {
             return applied;
@@ -144,8 +158,8 @@ impl Executor {
     }
 
     /// What objects of each kind are created with.
-    pub(crate) fn born_with(&self) -> &BornWith {
-        &self.born_with
+    pub(crate) fn initial_finalizers(&self) -> &InitialFinalizers {
+        &self.initial_finalizers
     }
 
     /// Records an event outside a plan: for passes that came to none.
@@ -242,7 +256,13 @@ impl Executor {
     }
 
     fn writer<'a>(&'a self, controller: &'a str, cache: &'a Cache) -> Writer<'a> {
-        Writer { controller, cache, metrics: &self.metrics, sent: &self.sent, born_with: &self.born_with }
+        Writer {
+            controller,
+            cache,
+            metrics: &self.metrics,
+            ssa_cache: &self.ssa_cache,
+            initial_finalizers: &self.initial_finalizers,
+        }
     }
 }
 

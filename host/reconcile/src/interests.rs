@@ -54,7 +54,7 @@ impl Marks<'_> {
 }
 
 /// JSON pointers to what of an object was read.
-pub type Parts = &'static [&'static str];
+pub type Fields = &'static [&'static str];
 
 /// One read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,8 +70,8 @@ pub enum Interest {
         /// The name.
         name: Arc<str>,
     },
-    /// Parts of an object, there or not.
-    Part {
+    /// Fields of an object, there or not.
+    Fields {
         /// The API server.
         source: Source,
         /// The kind.
@@ -81,7 +81,7 @@ pub enum Interest {
         /// The name.
         name: Arc<str>,
         /// What of it.
-        parts: Parts,
+        fields: Fields,
     },
     /// A list.
     Listing {
@@ -138,7 +138,7 @@ struct Readers {
     subscribers: Vec<ControllerId>,
     objects: HashMap<Arc<str>, HashMap<Arc<str>, HashSet<u32>>>,
     /// By namespace and name.
-    parts: HashMap<Id, HashMap<Parts, HashSet<u32>>>,
+    fields: HashMap<Id, HashMap<Fields, HashSet<u32>>>,
     listings: HashMap<Anchor, HashMap<Listing, HashSet<u32>>>,
 }
 
@@ -235,8 +235,8 @@ impl Interests {
         self.state.lock().forget(controller, key);
     }
 
-    /// An object appeared (no old marks), changed, or went (no new marks). `differs` says whether any of these parts did; it is
-    /// asked only when somebody reads parts of this object.
+    /// An object appeared (no old marks), changed, or went (no new marks). `differs` says whether any of these fields did; it is
+    /// asked only when somebody reads fields of this object.
     pub fn changed(
         &self,
         source: &Source,
@@ -244,31 +244,35 @@ impl Interests {
         (namespace, name): (&str, &str),
         old: Option<Marks<'_>>,
         new: Option<Marks<'_>>,
-        differs: impl Fn(Parts) -> bool,
+        differs: impl Fn(Fields) -> bool,
     ) {
         let id = (Arc::from(namespace), Arc::from(name));
-        let read: Vec<Parts> = {
+        let read: Vec<Fields> = {
             let state = self.state.lock();
             let Some(readers) = state.kinds.get(&(source.clone(), kind.clone())) else { return };
-            readers.parts.get(&id).into_iter().flat_map(HashMap::keys).copied().collect()
+            readers.fields.get(&id).into_iter().flat_map(HashMap::keys).copied().collect()
         };
         // Outside of the lock, as it parses. Whoever comes meanwhile sees the new state.
-        let changed: Vec<Parts> = read.into_iter().filter(|parts| differs(parts)).collect();
+        let changed: Vec<Fields> = read.into_iter().filter(|fields| differs(fields)).collect();
         let (subscribers, woken) = {
             let state = self.state.lock();
             let Some(readers) = state.kinds.get(&(source.clone(), kind.clone())) else { return };
             let subscribers: Vec<_> =
                 readers.subscribers.iter().filter_map(|id| state.sinks.get(id).cloned()).collect();
             let mut affected = readers.affected(namespace, name, old, new);
-            let by_parts = readers.parts.get(&id);
-            affected.extend(changed.iter().filter_map(|parts| by_parts?.get(parts)).flatten());
+            let by_fields = readers.fields.get(&id);
+            affected.extend(changed.iter().filter_map(|fields| by_fields?.get(fields)).flatten());
             (subscribers, state.resolve(&affected))
         };
         if !subscribers.is_empty() {
             let key = Key::new(kind, namespace, name);
+            tracing::trace!(%key, "changed");
             subscribers.iter().for_each(|sink| sink.wake(&key));
         }
-        woken.iter().for_each(|(sink, key)| sink.wake(key));
+        for (sink, key) in &woken {
+            tracing::trace!(%kind, namespace, name, %key, "a change wakes");
+            sink.wake(key);
+        }
     }
 
     /// The token's thing changed.
@@ -277,7 +281,10 @@ impl Interests {
             let state = self.state.lock();
             state.tokens.get(token).map(|readers| state.resolve(readers)).unwrap_or_default()
         };
-        woken.iter().for_each(|(sink, key)| sink.wake(key));
+        for (sink, key) in &woken {
+            tracing::trace!(?token, %key, "a token wakes");
+            sink.wake(key);
+        }
     }
 
     /// Whether any key's last pass noted the token.
@@ -315,10 +322,10 @@ impl State {
                 names.entry(name.clone()).or_default().insert(reading.reader);
                 Anchor::All
             }
-            Interest::Part { source, kind, namespace, name, parts } => {
+            Interest::Fields { source, kind, namespace, name, fields } => {
                 let readers = self.kinds.entry((source.clone(), kind.clone())).or_default();
-                let by_parts = readers.parts.entry((namespace.clone(), name.clone())).or_default();
-                by_parts.entry(*parts).or_default().insert(reading.reader);
+                let by_fields = readers.fields.entry((namespace.clone(), name.clone())).or_default();
+                by_fields.entry(*fields).or_default().insert(reading.reader);
                 Anchor::All
             }
             Interest::Listing { source, kind, namespace, selector } => {
@@ -359,13 +366,13 @@ impl State {
                 }
                 self.drop_kind_if_unread(source, kind);
             }
-            Interest::Part { source, kind, namespace, name, parts } => {
+            Interest::Fields { source, kind, namespace, name, fields } => {
                 let Some(readers) = self.kinds.get_mut(&(source.clone(), kind.clone())) else { return };
                 let object = (namespace.clone(), name.clone());
-                let Some(by_parts) = readers.parts.get_mut(&object) else { return };
-                remove_from(by_parts, parts, id);
-                if by_parts.is_empty() {
-                    readers.parts.remove(&object);
+                let Some(by_fields) = readers.fields.get_mut(&object) else { return };
+                remove_from(by_fields, fields, id);
+                if by_fields.is_empty() {
+                    readers.fields.remove(&object);
                 }
                 self.drop_kind_if_unread(source, kind);
             }
@@ -400,7 +407,7 @@ impl State {
 
 impl Readers {
     fn is_empty(&self) -> bool {
-        self.subscribers.is_empty() && self.objects.is_empty() && self.parts.is_empty() && self.listings.is_empty()
+        self.subscribers.is_empty() && self.objects.is_empty() && self.fields.is_empty() && self.listings.is_empty()
     }
 
     /// The owner, or that exact label which the fewest other listings share.

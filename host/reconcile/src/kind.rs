@@ -9,9 +9,9 @@ use std::{fmt, ops::Deref, sync::Arc};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
 
-/// The parts of a [`Kind`].
+/// What a [`Kind`] is made of.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct KindParts {
+pub struct KindFields {
     /// API group, empty for the core group.
     pub group: Box<str>,
     /// API version without the group, as in `v1beta2`.
@@ -24,14 +24,14 @@ pub struct KindParts {
     pub namespaced: bool,
 }
 
-/// A kind of object at one version. Dereferences to its [`KindParts`].
+/// A kind of object at one version. Dereferences to its [`KindFields`].
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Kind(Arc<KindParts>);
+pub struct Kind(Arc<KindFields>);
 
 impl Kind {
     /// A kind whose plural and scope are known already; [`Cache::kind`](crate::Cache::kind) asks the server instead.
     pub fn new(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
-        Self(Arc::new(KindParts {
+        Self(Arc::new(KindFields {
             group: group.into(),
             version: version.into(),
             kind: kind.into(),
@@ -87,9 +87,9 @@ impl Kind {
 }
 
 impl Deref for Kind {
-    type Target = KindParts;
+    type Target = KindFields;
 
-    fn deref(&self) -> &KindParts {
+    fn deref(&self) -> &KindFields {
         &self.0
     }
 }

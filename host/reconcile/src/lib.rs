@@ -11,14 +11,14 @@
 //!
 //! - [`cache`]: one watch per kind and process, encoded objects, indexed by label and owner;
 //! - [`interests`]: who read what, so that a change wakes exactly the keys that saw the old state;
-//! - [`queue`], `slots` and [`exclusion`]: when a key runs, whose turn it is, and what never runs at the same time;
+//! - [`queue`], `fair_queue` and [`exclusion`]: when a key runs, whose turn it is, and what never runs at the same time;
 //! - [`apply`]: a [`Plan`] becomes ordered requests, and nothing is written when nothing differs;
 //! - [`manager`]: the loop that ties them together, for any number of controllers, at run time.
 
 pub mod apply;
 pub mod cache;
 pub mod exclusion;
-pub mod hold;
+mod fair_queue;
 pub mod interests;
 pub mod kind;
 pub mod manager;
@@ -27,7 +27,7 @@ pub mod plan;
 pub mod queue;
 mod reconciler;
 pub mod selector;
-mod slots;
+pub mod status_delay;
 mod trace;
 pub mod view;
 
@@ -35,7 +35,7 @@ pub use apply::{Applied, Executor, Unavailable, Workloads};
 pub use cache::{Cache, CacheError};
 pub use interests::{Interests, Token};
 pub use kind::{ClusterId, Key, Kind, Source};
-pub use manager::{ControllerHandle, Manager, ManagerOptions, Slots};
+pub use manager::{ControllerHandle, Manager, ManagerOptions, WorkerSlots};
 pub use metrics::Metrics;
 // What plans and results are made of, in the contract's words.
 pub use capwasm_contract::{Event, Refusal, Refused};

@@ -5,13 +5,13 @@
 
 mod controller;
 mod scheduler;
-mod slots;
+mod worker_slots;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::slots::Slots;
+pub use self::worker_slots::WorkerSlots;
 use self::{controller::Controller, scheduler::Scheduler};
 use crate::{
     apply::{Executor, Workloads},
@@ -101,11 +101,11 @@ impl Manager {
 
     /// Starts a controller for all objects of `kind`, with at most `concurrency` passes at a time. Passes start at once.
     pub fn add(&self, kind: Kind, reconciler: Arc<dyn Reconciler>, concurrency: usize) -> ControllerHandle {
-        self.add_to(&Slots::new(concurrency), kind, reconciler)
+        self.add_to(&WorkerSlots::new(concurrency), kind, reconciler)
     }
 
     /// As [`Manager::add`], with slots that other controllers may use as well.
-    pub fn add_to(&self, slots: &Slots, kind: Kind, reconciler: Arc<dyn Reconciler>) -> ControllerHandle {
+    pub fn add_to(&self, slots: &WorkerSlots, kind: Kind, reconciler: Arc<dyn Reconciler>) -> ControllerHandle {
         ControllerHandle(Controller::start(&self.0, kind, reconciler, slots))
     }
 
@@ -138,7 +138,7 @@ impl ControllerHandle {
         self.trigger_all();
     }
 
-    /// So many passes at a time from now on, of all controllers that have the same slots: see [`Slots::resize`].
+    /// So many passes at a time from now on, of all controllers that have the same slots: see [`WorkerSlots::resize`].
     pub fn resize(&self, slots: usize) {
         self.0.resize(slots);
     }

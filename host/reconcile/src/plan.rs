@@ -26,8 +26,8 @@ pub struct Plan {
     pub release: Vec<String>,
     /// Events about the reconciled object. Repeats are counted on one Event object.
     pub events: Vec<Event>,
-    /// The status has no news for anybody but people: it may wait for more, as [`hold`](crate::hold) says. Everything else that
-    /// the plan holds is written at once.
+    /// The status has no news for anybody but people: it may wait for more, as [`status_delay`](crate::status_delay) says. Everything
+    /// else that the plan holds is written at once.
     pub status_may_wait: bool,
     /// Run again after this time at the latest, though nothing changed.
     pub wake_after: Option<Duration>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     cache::{Cache, CacheError},
-    interests::{Interest, Interests, Parts, Reading, Token},
+    interests::{Fields, Interest, Interests, Reading, Token},
     kind::{Kind, split_api_version},
     selector::Selector,
 };
@@ -78,25 +78,25 @@ impl View {
         self.cache.get_text(kind, namespace, name).await
     }
 
-    /// As [`View::get`], but the key is woken only when one of these parts (JSON pointers) changes, or the object comes or goes. The rest of
-    /// what is handed back may have changed without anybody being told.
+    /// As [`View::get`], but the key is woken only when one of these fields (JSON pointers) changes, or the object comes or goes. All of
+    /// it is handed back; the other fields may have changed without anybody being told.
     ///
     /// # Errors
     /// When the cache cannot be filled in time.
-    pub async fn get_part(
+    pub async fn get_for_fields(
         &self,
         kind: &Kind,
         namespace: &str,
         name: &str,
-        parts: Parts,
+        fields: Fields,
     ) -> Result<Option<Arc<Value>>, CacheError> {
         if self.cache.may_hold(kind, namespace) {
-            self.remember(Interest::Part {
+            self.remember(Interest::Fields {
                 source: self.cache.source().clone(),
                 kind: kind.clone(),
                 namespace: if kind.namespaced { namespace.into() } else { "".into() },
                 name: name.into(),
-                parts,
+                fields,
             });
         }
         self.cache.get(kind, namespace, name).await

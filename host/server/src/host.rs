@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use capwasm_contract::descriptor::Descriptor;
 use capwasm_object::{json, meta};
 use capwasm_providers::{
-    Components, Conversions, FileOptions, FolderWatch, Loader, Parts, ProviderFiles, RecordingMetrics, Recordings,
-    Serving, SwapMetrics, served, wasm_provider,
+    Components, Conversions, FileOptions, FolderWatch, Loader, LoaderDependencies, ProviderFiles, RecordingMetrics,
+    Recordings, Serving, SwapMetrics, served, wasm_provider,
 };
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::Remote;
@@ -212,7 +212,7 @@ async fn controllers(
     let calls = options.conversions.as_ref().map(|conversions| conversions.calls().clone()).unwrap_or_default();
     calls.register(&mut registry.lock());
     let (serves, serving) = watch::channel(BTreeSet::new());
-    let loader = Loader::new(Parts {
+    let loader = Loader::new(LoaderDependencies {
         runtime,
         manager: manager.clone(),
         interests,

@@ -17,7 +17,7 @@ pub use plan::{LOGS, Plan, STEPS, image_archive};
 
 /// How many lines of a failed step's log are shown.
 const LOG_LINES: usize = 10;
-/// How many letters of them.
+/// How many characters of these lines are shown.
 const LOG_LETTERS: usize = 1_000;
 
 /// One step that has been started.
@@ -27,7 +27,7 @@ pub struct Started {
     pub at: Option<u64>,
     /// Exit code, once it ended.
     pub exit: Option<String>,
-    /// The same of its end.
+    /// When it ended: seconds since 1970; none until then, or when the engine does not tell.
     pub ended: Option<u64>,
     /// Last lines of its output, when it failed.
     pub log: String,
@@ -36,13 +36,13 @@ pub struct Started {
 /// What is seen of the bootstrap in a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// All files are there.
+    /// The container has `/capwasm/steps`, which is uploaded last.
     pub uploaded: bool,
     /// The node is ready to run steps.
     pub booted: bool,
     /// How many steps the plan has that was begun, and its fingerprint; none where an earlier version began it.
     pub plan: Option<(usize, String)>,
-    /// By number.
+    /// By number of the step.
     pub steps: BTreeMap<usize, Started>,
 }
 
@@ -104,14 +104,11 @@ pub fn last_lines(log: &str) -> String {
     shown.chars().skip(letters.saturating_sub(LOG_LETTERS)).collect()
 }
 
-/// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Put the files there.
     Upload,
     /// Ask whether the node is ready to run steps.
     AskBooted,
-    /// Start a step.
     Run(usize),
     /// A step runs, since that second if it is known.
     Await(usize, Option<u64>),

@@ -16,20 +16,13 @@ pub enum CloudConfigError {
     /// Neither memory nor the engine should see it.
     #[error("the bootstrap data has {0} bytes, more than {LARGEST}")]
     TooLarge(usize),
-    /// Not text.
     #[error("the bootstrap data is not UTF-8")]
     NotText,
-    /// Not a cloud-config.
     #[error("the bootstrap data is not a cloud-config: {0}")]
     Malformed(String),
     /// A file cannot be written as asked for.
     #[error("write_files entry {path:?}: {why}")]
-    BadFile {
-        /// Its path.
-        path: String,
-        /// What is wrong.
-        why: &'static str,
-    },
+    BadFile { path: String, why: &'static str },
 }
 
 /// Interprets a document for the machine of that name.

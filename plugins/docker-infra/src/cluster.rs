@@ -32,7 +32,7 @@ const RESTARTING: Duration = Duration::from_secs(2);
 /// Between two looks for what was asked for and not answered.
 const OWED: Duration = Duration::from_secs(5);
 
-/// What a pass is about.
+/// One pass over a DockerCluster.
 struct Subject<'a> {
     object: &'a Value,
     spec: ClusterSpec,
@@ -44,7 +44,6 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Where the load balancer listens.
     fn port(&self) -> u16 {
         match self.spec.control_plane_endpoint.port {
             0 => PORT,
@@ -53,7 +52,7 @@ impl Subject<'_> {
     }
 }
 
-/// Brings network and load balancer nearer to what is wanted.
+/// Makes the network and the load balancer, and puts the control-plane machines behind it.
 pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<ClusterAnswer, Problem> {
     let cluster = cluster_name(cx, object)
         .ok_or_else(|| Problem::waiting("WaitingForCluster", "no Cluster owns this object yet"))?;

@@ -9,7 +9,6 @@ use serde::Deserialize;
 pub struct Configuration {
     /// The engine's network that all containers join.
     pub network: String,
-    /// Images.
     pub images: Images,
     /// Whether machines run as real nodes need it: privileged, with systemd and containerd inside.
     pub privileged: bool,
@@ -17,13 +16,11 @@ pub struct Configuration {
     pub publish: String,
 }
 
-/// Images of containers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Images {
     /// Of machines; `{version}` is the machine's Kubernetes version.
     pub node: String,
-    /// Of load balancers.
     pub load_balancer: String,
 }
 

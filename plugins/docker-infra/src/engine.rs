@@ -27,9 +27,7 @@ const PULL_DEADLINE: Duration = Duration::from_secs(600);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Container {
-    /// Engine's id.
     pub id: String,
-    /// Whether it runs.
     #[serde(default)]
     pub state: State,
     /// RFC 3339.
@@ -44,13 +42,11 @@ pub struct Container {
     network_settings: NetworkSettings,
 }
 
-/// A container's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct State {
     /// `created`, `running`, `paused`, `restarting`, `removing`, `exited` or `dead`.
     pub status: String,
-    /// Of the last exit.
     pub exit_code: i64,
     /// RFC 3339; the year 1 when it never started.
     pub started_at: String,
@@ -78,7 +74,6 @@ struct Attachment {
 }
 
 impl Container {
-    /// A label's value.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.config.labels.as_ref()?.get(name).map(String::as_str)
     }
@@ -110,7 +105,6 @@ pub struct Network {
 }
 
 impl Network {
-    /// A label's value.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.as_ref()?.get(name).map(String::as_str)
     }
@@ -124,7 +118,6 @@ impl Network {
 /// What became of an image's archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Saved {
-    /// Here it is.
     Archive(Vec<u8>),
     /// It cannot be had, for this reason.
     Not(String),
@@ -140,14 +133,12 @@ struct Identified {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Exec {
-    /// Whether its process lives.
     pub running: bool,
 }
 
 /// How the creation of a container or network ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Creation {
-    /// It was created.
     Created,
     /// The name is taken: look again.
     NameTaken,
@@ -187,7 +178,6 @@ impl<'a> Engine<'a> {
         Ok(found.into_iter().map(|container| container.id).collect())
     }
 
-    /// Creates a container.
     pub fn create(&self, name: &str, body: &Value) -> Result<Creation, EngineError> {
         let act = format!("create container {name}");
         let path = format!("/containers/create?name={}", encode(name));
@@ -260,12 +250,10 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// One network by name.
     pub fn network(&self, name: &str) -> Result<Option<Network>, EngineError> {
         self.get(&format!("/networks/{}", encode(name)))
     }
 
-    /// Creates a network.
     pub fn create_network(&self, body: &Value) -> Result<Creation, EngineError> {
         let act = "create a network".to_owned();
         let response = self.send(&act, HttpRequest::new("POST", url("/networks/create")).json(body))?;

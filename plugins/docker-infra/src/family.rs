@@ -7,12 +7,9 @@ use serde_json::Value;
 
 use crate::engine::Container;
 
-/// An IP family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// IPv4.
     V4,
-    /// IPv6.
     V6,
 }
 
@@ -56,7 +53,6 @@ impl Families {
     }
 }
 
-/// A container's address of a family.
 pub fn address<'a>(container: &'a Container, family: Family, network: &str) -> Option<&'a str> {
     match family {
         Family::V4 => container.ipv4(network),
@@ -64,7 +60,6 @@ pub fn address<'a>(container: &'a Container, family: Family, network: &str) -> O
     }
 }
 
-/// The family of an address.
 pub fn family_of(address: &str) -> Option<Family> {
     Some(if address.parse::<IpAddr>().ok()?.is_ipv4() { Family::V4 } else { Family::V6 })
 }

@@ -7,13 +7,12 @@ use crate::family::family_of;
 
 /// Where the configuration lies in the load balancer's container.
 pub const DIRECTORY: &str = "/usr/local/etc/haproxy";
-/// Its name there.
 pub const FILE: &str = "haproxy.cfg";
 /// Port of the API servers, in front and behind.
 pub const PORT: u16 = 6443;
-/// Of a backend that nobody gave one.
+/// Weight of a backend whose machine has no annotation for it.
 pub const USUAL_WEIGHT: u16 = 100;
-/// haproxy's limit.
+/// The most that haproxy takes.
 pub const LARGEST_WEIGHT: u16 = 256;
 
 /// Used when the cluster brings none of its own. The fields are those that upstream gives to such templates.
@@ -48,10 +47,10 @@ backend kube-apiservers
 const LANGUAGE: Language =
     Language { functions: &[("JoinHostPort", join_host_port)], missing: Missing::Refused, largest: 256 << 10 };
 
-/// One API server.
+/// A control-plane machine's API server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Backend {
-    /// The machine's container.
+    /// Name of the machine's container.
     pub name: String,
     /// Its IPv4 or IPv6 address.
     pub address: String,
@@ -61,7 +60,7 @@ pub struct Backend {
 
 /// What the file is made of.
 pub struct Front<'a> {
-    /// Where the load balancer listens.
+    /// Port that the load balancer listens on.
     pub port: u16,
     /// Whether the cluster speaks IPv6.
     pub ipv6: bool,
@@ -86,7 +85,7 @@ pub fn render(backends: &[Backend], front: &Front<'_>) -> Result<String, Templat
     LANGUAGE.render(front.template.unwrap_or(TEMPLATE), &data)
 }
 
-/// Go's `net.JoinHostPort`.
+/// Go's `net.JoinHostPort`, which brackets IPv6 addresses.
 fn join_host_port(arguments: &[Value]) -> Result<Value, String> {
     let (host, port) = match arguments {
         [Value::String(host), Value::String(port)] => (host, port.clone()),

@@ -14,7 +14,6 @@ use config::{Config, Node};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Where units lie.
 const UNITS: &str = "/etc/systemd/system";
 
 /// Why a document is refused.
@@ -34,9 +33,7 @@ pub enum IgnitionError {
     Bad {
         /// `file`, `unit`, …
         what: &'static str,
-        /// Its path or name.
         name: String,
-        /// What is wrong.
         why: &'static str,
     },
 }

@@ -50,11 +50,9 @@ pub struct EndpointSpec {
     pub port: u16,
 }
 
-/// A failure domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FailureDomainSpec {
-    /// Name.
     pub name: String,
     /// Whether control-plane machines may be placed there.
     pub control_plane: bool,
@@ -62,7 +60,6 @@ pub struct FailureDomainSpec {
     pub attributes: std::collections::BTreeMap<String, String>,
 }
 
-/// The load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoadBalancerSpec {
@@ -92,7 +89,6 @@ pub struct MachineSpec {
     pub provider_id: String,
     /// Instead of the configured one.
     pub custom_image: String,
-    /// More mounts.
     pub extra_mounts: Vec<Mount>,
     /// Images that should be in the machine from the start.
     pub pre_load_images: Vec<String>,
@@ -112,7 +108,6 @@ pub struct Mount {
     pub read_only: bool,
 }
 
-/// Name of a cluster's load balancer.
 pub fn load_balancer_name(cluster: &str) -> Result<String, Problem> {
     host_name(format!("{cluster}-lb"))
 }

@@ -34,7 +34,7 @@ use capwasm_sdk::{
 };
 use serde_json::Value;
 
-/// The provider.
+/// Cluster API's Docker infrastructure provider: machines are containers.
 pub struct Docker;
 
 impl Provider for Docker {

@@ -46,11 +46,10 @@ const QUIET_SECONDS: u64 = 3;
 /// How long a bootstrap may take when the object does not say.
 const TIMEOUT_SECONDS: u64 = 300;
 
-/// What a pass is about.
+/// One pass over a DockerMachine.
 struct Subject<'a> {
     object: &'a Value,
     spec: MachineSpec,
-    /// The owner.
     machine: Value,
     cluster: String,
     /// Of the container, the host and the Node.
@@ -85,7 +84,7 @@ impl Subject<'_> {
         object::annotation(self.object, VERSION).unwrap_or_else(|| object::text(&self.machine, "/spec/version"))
     }
 
-    /// Where it pretends to be.
+    /// Failure domain that the machine claims to be in: all containers run on one engine.
     fn failure_domain(&self) -> &str {
         let of_machine = object::text(&self.machine, "/spec/failureDomain");
         let of_pool = object::annotation(self.object, FAILURE_DOMAIN_LABEL).unwrap_or_default();
@@ -119,7 +118,7 @@ impl Subject<'_> {
     }
 }
 
-/// Brings the machine nearer to being a node.
+/// Makes and starts the container, and runs the bootstrap data in it, until it is a node.
 pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<MachineAnswer, Problem> {
     let subject = subject(cx, object)?;
     let result = provision_one(cx, &subject);

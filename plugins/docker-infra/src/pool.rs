@@ -23,7 +23,6 @@ const MADE_FROM: &str = "capwasm.dev/made-from";
 /// Linux' limit for a host name, less what else is in a member's.
 const LONGEST_BASE: usize = 63 - 8;
 
-/// `spec` of a DockerMachinePool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct PoolSpec {
@@ -44,20 +43,19 @@ struct Template {
     extra_mounts: Vec<Mount>,
 }
 
-/// What a pass is about.
+/// One pass over a DockerMachinePool.
 struct Subject<'a> {
     object: &'a Value,
-    /// The owner.
     pool: Value,
     cluster: String,
     version: String,
     template: Value,
-    /// Of version and template.
+    /// Fingerprint of version and template, by which outdated members are told.
     print: String,
     replicas: usize,
 }
 
-/// Brings the members nearer to what is wanted.
+/// Makes, replaces and removes members as the MachinePool asks for.
 pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<PoolAnswer, Problem> {
     let pool = cx
         .related_one("machine-pool")

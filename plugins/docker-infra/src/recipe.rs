@@ -20,7 +20,6 @@ pub struct File {
     pub path: String,
     /// Decoded.
     pub content: Vec<u8>,
-    /// Permissions and numeric owner.
     pub attributes: Attributes,
     /// An owner that only the machine can resolve.
     pub named_owner: Option<String>,
@@ -33,7 +32,6 @@ pub struct File {
 pub struct Directory {
     /// Absolute, as a file's.
     pub path: String,
-    /// Permissions and numeric owner.
     pub attributes: Attributes,
     /// An owner that only the machine can resolve.
     pub named_owner: Option<String>,
@@ -44,7 +42,6 @@ pub struct Directory {
 pub struct Step {
     /// For a person; free of what must not be seen.
     pub title: String,
-    /// For `/bin/sh`.
     pub script: String,
 }
 
@@ -68,13 +65,9 @@ impl Step {
 pub struct Recipe {
     /// Shell commands that come before the files, in order.
     pub before: Vec<Step>,
-    /// In order; parents first.
     pub directories: Vec<Directory>,
-    /// In order.
     pub files: Vec<File>,
-    /// In order.
     pub groups: Vec<Group>,
-    /// In order.
     pub users: Vec<User>,
     /// Shell commands that come after all that, in order.
     pub commands: Vec<Step>,

@@ -8,12 +8,9 @@ use ::tar::{Archive, Builder, EntryType, Header};
 /// The largest numeric owner that every reader understands.
 pub const MAX_ID: u32 = 0o7_777_777;
 
-/// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A regular file.
     File,
-    /// A directory.
     Directory,
 }
 
@@ -48,12 +45,10 @@ impl Default for Writer {
 }
 
 impl Writer {
-    /// Adds a directory.
     pub fn directory(&mut self, path: &str, attributes: Attributes) {
         self.entry(&format!("{}/", path.trim_end_matches('/')), EntryType::Directory, attributes, &[]);
     }
 
-    /// Adds a file.
     pub fn file(&mut self, path: &str, attributes: Attributes, content: &[u8]) {
         self.entry(path, EntryType::Regular, attributes, content);
     }
@@ -82,11 +77,10 @@ impl Writer {
 /// One entry that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// File or directory.
     pub kind: EntryKind,
     /// Seconds since 1970.
     pub modified: u64,
-    /// Of a file.
+    /// Empty for a directory.
     pub content: Vec<u8>,
 }
 

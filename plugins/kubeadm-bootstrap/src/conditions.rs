@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub const DATA_SECRET_AVAILABLE: &str = "DataSecretAvailable";
 /// The cluster's certificates exist.
 pub const CERTIFICATES_AVAILABLE: &str = "CertificatesAvailable";
-/// Something that should not be wrong is.
+/// Reason of a condition that cannot be told because of an error.
 const INTERNAL_ERROR: &str = "InternalError";
 
 /// Says that the certificates are there.

@@ -15,29 +15,29 @@ pub struct ConfigSpec {
     pub format: String,
     /// kubeadm's ClusterConfiguration, in Cluster API's spelling.
     pub cluster_configuration: Map<String, Value>,
-    /// kubeadm's InitConfiguration.
+    /// kubeadm's InitConfiguration, in Cluster API's spelling.
     pub init_configuration: Map<String, Value>,
-    /// kubeadm's JoinConfiguration.
+    /// kubeadm's JoinConfiguration, in Cluster API's spelling.
     pub join_configuration: Map<String, Value>,
     /// Files to write besides our own.
     pub files: Vec<File>,
-    /// Users to create.
+    /// Accounts to create or change, in cloud-init's words.
     pub users: Vec<User>,
-    /// Time servers.
+    /// Time servers, in cloud-init's words.
     pub ntp: Option<Ntp>,
-    /// Rows of fstab.
+    /// Rows of `/etc/fstab`: device, mount point, type, options.
     pub mounts: Vec<Vec<String>>,
-    /// Partitions and file systems.
+    /// Partitions and file systems, in cloud-init's words.
     pub disk_setup: DiskSetup,
-    /// At the very start of the boot.
+    /// Shell commands at the start of the boot, before files are written.
     pub boot_commands: Vec<String>,
-    /// Before kubeadm.
+    /// Shell commands before kubeadm, in order.
     pub pre_kubeadm_commands: Vec<String>,
-    /// After kubeadm.
+    /// Shell commands after kubeadm, in order.
     pub post_kubeadm_commands: Vec<String>,
-    /// kubeadm's log level.
+    /// kubeadm's log level, its flag `--v`.
     pub verbosity: Option<i64>,
-    /// For the format `ignition`.
+    /// What is merged into the document when the format is `ignition`.
     pub ignition: Ignition,
 }
 
@@ -63,17 +63,17 @@ pub struct ContainerLinuxConfig {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct File {
-    /// Where on the machine.
+    /// Absolute path on the machine.
     pub path: String,
     /// `root:root` when empty.
     pub owner: String,
-    /// `0640`.
+    /// Octal, such as `0640`.
     pub permissions: String,
     /// How `content` is encoded: `base64`, `gzip`, `gzip+base64`; empty for text.
     pub encoding: String,
     /// Adds to a file that is there.
     pub append: bool,
-    /// The content itself.
+    /// The content, in `encoding`; see `content_from`.
     pub content: String,
     /// `Raw` (the default) or `Template`.
     pub content_format: String,
@@ -96,7 +96,7 @@ pub struct ContentFrom {
     pub secret: SecretKey,
 }
 
-/// A key of a Secret.
+/// A key of a Secret, by the names of both.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SecretKey {
@@ -159,7 +159,7 @@ pub struct Partition {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Part {
-    /// Of the disk's size.
+    /// Percent of the disk's size.
     pub percentage: i64,
     /// A name such as `LinuxSwap`, or a GUID.
     pub partition_type: Option<String>,
@@ -180,18 +180,18 @@ pub struct Filesystem {
     pub extra_opts: Vec<String>,
 }
 
-/// A KubeadmConfig.
+/// A KubeadmConfig, as far as it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its namespace.
+    /// `metadata.namespace`.
     pub namespace: String,
     /// The data Secret was written.
     pub has_data: bool,
-    /// Its name.
+    /// Name of the data Secret: that of the status, otherwise the KubeadmConfig's own.
     pub data_secret: String,
-    /// What it asks for.
+    /// `spec`.
     pub spec: ConfigSpec,
 }
 
@@ -206,7 +206,7 @@ impl Config {
                 "" => object::name(object).to_owned(),
                 name => name.to_owned(),
             },
-            spec: part(object, "/spec")?,
+            spec: read_at(object, "/spec")?,
         })
     }
 }
@@ -220,7 +220,7 @@ pub fn has_data(object: &Value) -> bool {
 /// The Machine, or the MachinePool, that the configuration is for.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
     /// It stands for many machines, which share their data and come and go.
     pub pool: bool,
@@ -265,18 +265,18 @@ impl Machine {
     }
 }
 
-/// The Cluster.
+/// The Cluster, as far as it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its namespace.
+    /// `metadata.namespace`.
     pub namespace: String,
-    /// Its uid.
+    /// `metadata.uid`.
     pub uid: String,
     /// A provider runs the control plane, and so makes the certificates.
     pub has_control_plane_provider: bool,
-    /// The first API server has answered.
+    /// The first API server has answered: `status.initialization.controlPlaneInitialized`.
     pub initialized: bool,
     /// `host:port` of the API server, once it is known.
     pub endpoint: Option<String>,
@@ -323,8 +323,8 @@ fn networking(cluster: &Value) -> Map<String, Value> {
     .collect()
 }
 
-/// A part of an object as a type; absent and null parts take their defaults.
-fn part<T: DeserializeOwned + Default>(object: &Value, pointer: &str) -> Result<T, Problem> {
+/// The value at a JSON pointer as a type; what is absent or null takes its default.
+fn read_at<T: DeserializeOwned + Default>(object: &Value, pointer: &str) -> Result<T, Problem> {
     let Some(value) = object.pointer(pointer) else {
         return Ok(T::default());
     };

@@ -16,7 +16,7 @@ pub enum Stage {
     KeepPool,
     /// The machine has its data, but the KubeadmConfig does not know it: its status was lost on the way.
     Restored,
-    /// Nobody can join yet.
+    /// The control plane is not initialized, so that nobody can join yet.
     AwaitControlPlane,
     /// The machine may become the cluster's first.
     Init,
@@ -24,7 +24,7 @@ pub enum Stage {
     Join(Member),
 }
 
-/// Decides the stage.
+/// What a pass has to do for this machine.
 pub fn stage(config: &Config, machine: &Machine, cluster: &Cluster) -> Stage {
     if config.has_data {
         let joins_by_token = discovery::token(&config.discovery()).is_some();

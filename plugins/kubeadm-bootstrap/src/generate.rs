@@ -307,7 +307,7 @@ fn control_plane_version(cx: &Context<'_>) -> String {
 }
 
 impl Config {
-    /// `spec.joinConfiguration.discovery`.
+    /// `spec.joinConfiguration.discovery`; empty when it is absent.
     pub fn discovery(&self) -> Map<String, Value> {
         self.spec.join_configuration.get("discovery").and_then(Value::as_object).cloned().unwrap_or_default()
     }

@@ -27,7 +27,7 @@ use capwasm_sdk::descriptor::{Descriptor, Role};
 use capwasm_sdk::{Bootstrap, BootstrapData, Context, Conversion, Description, Kind, Problem, Provider};
 use serde_json::Value;
 
-/// The provider.
+/// Cluster API's kubeadm bootstrap provider.
 #[derive(Clone, Copy, Debug)]
 pub struct KubeadmBootstrap;
 

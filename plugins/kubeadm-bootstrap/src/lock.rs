@@ -24,16 +24,16 @@ pub struct Lock {
 pub enum Step {
     /// Nobody holds it: create it.
     Take,
-    /// It is ours.
+    /// This Machine holds it.
     Hold,
     /// Its Machine is gone: delete it, then try again.
     Clear {
-        /// Of the lock.
+        /// Uid of the lock's ConfigMap, so that no newer one is deleted.
         uid: String,
     },
     /// Another Machine holds it.
     Wait {
-        /// That Machine.
+        /// Name of the Machine that holds it.
         holder: String,
     },
     /// It does not say who holds it; only a person can.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// A MiB is more than any machine's data may have.
 const LANGUAGE: Language = Language { functions: &[], missing: Missing::NoValue, largest: 1 << 20 };
 
-/// What templates are given.
+/// The values that templates of files see.
 #[derive(Clone, Debug)]
 pub struct Data(Value);
 

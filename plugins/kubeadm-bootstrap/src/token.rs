@@ -59,7 +59,7 @@ impl Lifetime {
     }
 }
 
-/// Who holds a token.
+/// Whose token it is, which decides what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// Machines that have not joined yet.
@@ -71,28 +71,28 @@ pub enum Holder {
 /// What the workload cluster knows of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// Nothing.
+    /// There is no such token.
     Absent,
-    /// It never ends.
+    /// It has no expiration.
     Endless,
-    /// It ends then (RFC 3339).
+    /// Its expiration, RFC 3339.
     Until(String),
 }
 
-/// What a token needs.
+/// What is to be done about a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// It is made, or made again.
     Create,
     /// It gets its whole life anew.
     Prolong,
-    /// Nothing.
+    /// It stays as it is.
     Keep,
-    /// Another takes its place.
+    /// It is replaced by another.
     Replace,
 }
 
-/// The pure decision.
+/// Decides from what is left of a token's life, against the lifetime that tokens get. Pure.
 pub fn decide(known: &Known, holder: Holder, now_ms: u64, lifetime: Lifetime) -> Step {
     // What is no time is no end that a cluster's authenticator would believe: it is written anew.
     let less_left = |than: Duration| {
@@ -110,7 +110,7 @@ pub fn decide(known: &Known, holder: Holder, now_ms: u64, lifetime: Lifetime) ->
 
 /// Looks a token up and says what it needs; a malformed token is `invalid`.
 pub fn observe(host: &dyn Host, token: &str, holder: Holder, lifetime: Lifetime) -> Result<Step, Problem> {
-    let found = host.workload(&target(parts(token)?.0)).optional()?;
+    let found = host.workload(&target(id_and_secret(token)?.0)).optional()?;
     let known = found.as_ref().map_or(Known::Absent, |secret| {
         match STANDARD.decode(object::text(secret, "/data/expiration")).ok().and_then(|end| String::from_utf8(end).ok())
         {
@@ -123,7 +123,7 @@ pub fn observe(host: &dyn Host, token: &str, holder: Holder, lifetime: Lifetime)
 
 /// Makes a token known to the workload cluster.
 pub fn create(cx: &mut Context<'_>, token: &str, lifetime: Lifetime) -> Result<(), Problem> {
-    let (id, secret) = parts(token)?;
+    let (id, secret) = id_and_secret(token)?;
     let expiration = after(cx.host.now_ms(), lifetime.0);
     let data: Map<String, Value> = [
         ("token-id", id),
@@ -152,7 +152,7 @@ pub fn create(cx: &mut Context<'_>, token: &str, lifetime: Lifetime) -> Result<(
 pub fn prolong(cx: &mut Context<'_>, token: &str, lifetime: Lifetime) -> Result<(), Problem> {
     let expiration = after(cx.host.now_ms(), lifetime.0);
     let merge = json!({"data": {"expiration": STANDARD.encode(expiration)}});
-    cx.out.patch("bootstrap-token", Place::Workload, target(parts(token)?.0), merge);
+    cx.out.patch("bootstrap-token", Place::Workload, target(id_and_secret(token)?.0), merge);
     Ok(())
 }
 
@@ -168,7 +168,7 @@ fn target(id: &str) -> ObjectRef {
     ObjectRef::new("v1", "Secret", name(id)).in_namespace("kube-system")
 }
 
-fn parts(token: &str) -> Result<(&str, &str), Problem> {
+fn id_and_secret(token: &str) -> Result<(&str, &str), Problem> {
     let fits = |text: &str, length: u32| text.len() == length as usize && text.chars().all(|c| ALPHABET.contains(c));
     let [id_length, secret_length] = LENGTHS;
     token.split_once('.').filter(|(id, secret)| fits(id, id_length) && fits(secret, secret_length)).ok_or_else(|| {
@@ -249,6 +249,6 @@ mod tests {
 
     #[test]
     fn a_new_token_has_the_form_that_kubeadm_reads() {
-        assert!(parts(&capwasm_kubeadm::discovery::new_token(&TestHost::new())).is_ok());
+        assert!(id_and_secret(&capwasm_kubeadm::discovery::new_token(&TestHost::new())).is_ok());
     }
 }

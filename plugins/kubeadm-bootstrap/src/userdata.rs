@@ -15,7 +15,7 @@ pub const SENTINEL: &str = "/run/cluster-api/bootstrap-success.complete";
 /// A file on the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteFile {
-    /// Where.
+    /// Absolute path on the machine.
     pub path: String,
     /// `root:root` when empty.
     pub owner: String,
@@ -25,12 +25,12 @@ pub struct WriteFile {
     pub encoding: String,
     /// Adds to a file that is there.
     pub append: bool,
-    /// In that encoding.
+    /// The content, in `encoding`.
     pub content: String,
 }
 
 impl WriteFile {
-    /// A file of root's.
+    /// A plain-text file that belongs to root.
     pub fn of_root(path: impl Into<String>, permissions: &str, content: impl Into<String>) -> WriteFile {
         WriteFile {
             path: path.into(),
@@ -46,17 +46,17 @@ impl WriteFile {
     }
 }
 
-/// What kubeadm does.
+/// The subcommand of kubeadm that a machine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subcommand {
-    /// Makes a cluster.
+    /// `kubeadm init`: makes a cluster.
     Init,
-    /// Joins one.
+    /// `kubeadm join`: joins one.
     Join,
 }
 
 impl Subcommand {
-    /// As kubeadm reads it.
+    /// The word on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Subcommand::Init => "init",
@@ -76,9 +76,9 @@ impl Subcommand {
 /// What was made for one machine, besides what stands in the spec as it is.
 #[derive(Clone, Debug)]
 pub struct Payload {
-    /// What kubeadm does.
+    /// What the machine runs.
     pub subcommand: Subcommand,
-    /// What kubeadm reads.
+    /// The file that kubeadm reads, YAML.
     pub configuration: String,
     /// Certificates and the user's files.
     pub files: Vec<WriteFile>,

@@ -76,7 +76,7 @@ impl Version {
         &self.text
     }
 
-    /// What its kubeadm reads.
+    /// The API of kubeadm's configuration files: v1beta4 from Kubernetes 1.31 on.
     pub fn api(&self) -> Api {
         if self.is_at_least(Minor::V1BETA4) { Api::V1Beta4 } else { Api::V1Beta3 }
     }

@@ -57,14 +57,14 @@ pub fn name(plane: &ControlPlane, cluster: &Cluster, slot: u64) -> Result<String
     Ok(name)
 }
 
-/// A machine to make.
+/// A machine to make: Machine, KubeadmConfig and infrastructure machine have one name.
 #[derive(Clone, Debug)]
 pub struct NewMachine {
     /// Name of all three objects.
     pub name: String,
     /// What the name derives from.
     pub slot: u64,
-    /// Where to.
+    /// The failure domain that it is made in; none leaves it to the infrastructure.
     pub failure_domain: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use crate::observe::Observed;
 use crate::preflight::{self, Planned, Preflight};
 use crate::select;
 
-/// The next step.
+/// What a pass does about the number, version and spec of the machines: one thing at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// All machines are there and as they should be.

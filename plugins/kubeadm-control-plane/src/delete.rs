@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::machine::Machine;
 use crate::{observe, reconcile, status};
 
-/// True when no machine is left.
+/// Deletes the Machines, once those of workers are gone; true when none is left.
 pub fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
     let cluster = match cx.related_one("cluster") {
         Some(cluster) => object::name(&cluster).to_owned(),

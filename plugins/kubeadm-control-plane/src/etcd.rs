@@ -16,9 +16,9 @@ pub fn quorum(voters: usize) -> usize {
 pub enum Change {
     /// The member of this id goes.
     Remove(u64),
-    /// Another one comes.
+    /// A member joins.
     Add,
-    /// Nobody comes or goes.
+    /// The members stay as they are.
     None,
 }
 
@@ -44,7 +44,7 @@ pub fn is_well(member: &EtcdMember) -> bool {
     member.healthy && member.alarms.is_empty()
 }
 
-/// The member of a Machine.
+/// The member that runs on a Machine's Node; none when either is not known.
 pub fn member_of<'a>(observed: &'a Observed, machine: &Machine) -> Option<&'a EtcdMember> {
     let node = observed.node_name(machine)?.to_owned();
     observed.workload.known_members()?.iter().find(|member| member.name == node)
@@ -55,14 +55,14 @@ pub fn member_of<'a>(observed: &'a Observed, machine: &Machine) -> Option<&'a Et
 pub enum Stray {
     /// It can be removed.
     Remove {
-        /// Its id.
+        /// The member's id, which is hexadecimal where people see it.
         id: u64,
-        /// For people.
+        /// The member's name; see [`label`].
         name: String,
     },
     /// Removing it would cost the quorum.
     Hold {
-        /// For people.
+        /// The member's name; see [`label`].
         name: String,
     },
 }
@@ -113,7 +113,7 @@ pub fn abandoned(observed: &Observed) -> Vec<&str> {
     abandoned.map(object::name).collect()
 }
 
-/// A member for people.
+/// The name of a member, or its id while it has none.
 pub fn label(member: &EtcdMember) -> String {
     if member.name.is_empty() { format!("{:x} (without a name yet)", member.id) } else { member.name.clone() }
 }

@@ -27,7 +27,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Sets the conditions.
+    /// Sets the conditions of etcd and of the control-plane components.
     pub fn publish(&self, out: &mut Outcome) {
         for (name, verdict) in
             [(names::ETCD_CLUSTER_HEALTHY, &self.etcd), (names::COMPONENTS_HEALTHY, &self.components)]
@@ -139,7 +139,7 @@ fn seen(observed: &mut Observed) -> Findings {
 const LONGEST: usize = 1024;
 const LONGEST_OF_ALL: usize = 16 * 1024;
 
-/// The beginning of a text.
+/// The beginning of a text, at most so many bytes.
 fn bounded(text: &str, longest: usize) -> &str {
     &text[..text.floor_char_boundary(longest)]
 }

@@ -40,7 +40,7 @@ use capwasm_sdk::descriptor::{Descriptor, Role};
 use capwasm_sdk::{Context, ControlPlane, ControlPlaneAnswer, Conversion, Description, Kind, Problem, Provider};
 use serde_json::Value;
 
-/// The provider.
+/// Cluster API's kubeadm control plane provider.
 #[derive(Clone, Copy, Debug)]
 pub struct KubeadmControlPlane;
 

@@ -14,7 +14,7 @@ pub use self::conditions::Conditions;
 use crate::names;
 
 /// What is looked at of a Machine.
-pub const PARTS: [&str; 9] = [
+pub const FIELDS: [&str; 9] = [
     "kind",
     "metadata",
     "spec",
@@ -26,18 +26,18 @@ pub const PARTS: [&str; 9] = [
     "status/initialization",
 ];
 
-/// A Machine.
+/// A Machine of the control plane with what belongs to it.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
-    /// The object as it was read, or [`PARTS`] of it.
+    /// The object as it was read, or [`FIELDS`] of it.
     pub stored: Value,
     /// Its conditions, with those of this pass.
     pub conditions: Conditions,
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its uid.
+    /// `metadata.uid`.
     pub uid: String,
-    /// When it was created.
+    /// `metadata.creationTimestamp`.
     pub created: Timestamp,
     /// Kubernetes version; empty when it has none.
     pub version: String,
@@ -45,15 +45,15 @@ pub struct Machine {
     pub kubelet_version: String,
     /// `spec.providerID`, of the infrastructure machine while core has not copied it; empty until it is known.
     pub provider_id: String,
-    /// Where it should be, or is.
+    /// Failure domain that it should be in, or is in.
     pub failure_domain: String,
     /// Since when it is being deleted.
     pub deleting: Option<Timestamp>,
     /// Name of its Node, also when core has not recorded it yet.
     pub node: Option<String>,
-    /// Its KubeadmConfig.
+    /// Its KubeadmConfig; none when it was not made, or is gone.
     pub config: Option<Value>,
-    /// Its infrastructure machine.
+    /// Its infrastructure machine; none when it was not made, or is gone.
     pub infrastructure: Option<Value>,
     /// Why it is not as the control plane wants it; empty when it is.
     pub outdated: Vec<String>,
@@ -130,12 +130,12 @@ impl Machine {
         object::annotation(&self.stored, annotations::DELETE_MACHINE).is_some()
     }
 
-    /// Whether its end waits for this provider.
+    /// Whether it has the pre-terminate hook of this provider.
     pub fn has_hook(&self) -> bool {
         object::annotation(&self.stored, names::CLEANUP_HOOK).is_some()
     }
 
-    /// Whether its end waits for others as well.
+    /// Whether it has pre-terminate hooks of others.
     pub fn has_other_hooks(&self) -> bool {
         let known = json::at(&self.stored, "/metadata/annotations").and_then(Value::as_object);
         known.is_some_and(|known| {

@@ -40,13 +40,13 @@ const POD: [&str; 6] = [
 /// The observation that decisions rest on.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// The control plane.
+    /// The KubeadmControlPlane.
     pub plane: ControlPlane,
-    /// Its Cluster.
+    /// The Cluster that owns it.
     pub cluster: Cluster,
-    /// What it says about keys and etcd.
+    /// Whether etcd runs outside of the cluster.
     pub external_etcd: bool,
-    /// When.
+    /// The time of the call.
     pub now: Timestamp,
     /// The first API server has answered.
     pub initialized: bool,
@@ -54,7 +54,7 @@ pub struct Observed {
     pub machines: Vec<Machine>,
     /// Machines of the cluster's control plane that nobody controls.
     pub orphans: Vec<Machine>,
-    /// The workload cluster.
+    /// Nodes, pods and etcd members of the workload cluster.
     pub workload: Workload,
     /// The infrastructure template; none when there is none.
     pub template: Option<Value>,
@@ -67,7 +67,7 @@ pub struct Workload {
     pub reach: Reach,
     /// Nodes of the control plane, and those of its machines.
     pub nodes: Vec<Value>,
-    /// Static pods.
+    /// Static pods of the control plane.
     pub pods: Vec<Value>,
     /// Members of a managed etcd, or why they are not known; none where nobody asked.
     pub members: Option<Result<Vec<EtcdMember>, String>>,
@@ -86,7 +86,7 @@ pub enum Reach {
     /// There is no API server yet.
     #[default]
     NotInitialized,
-    /// It answers.
+    /// Its API server answers.
     Up,
     /// It did not answer just now; what was last seen stands, for this time where it is known.
     Settling(Option<Duration>),
@@ -107,7 +107,7 @@ impl Observed {
         self.machines.iter().filter(|machine| !machine.outdated.is_empty() && machine.deleting.is_none())
     }
 
-    /// Whether something is going.
+    /// Whether a Machine is being deleted.
     pub fn has_deleting(&self) -> bool {
         self.machines.iter().any(|machine| machine.deleting.is_some())
     }
@@ -123,7 +123,7 @@ impl Observed {
     }
 }
 
-/// Reads it all.
+/// Reads everything that decisions rest on.
 pub fn observe(
     cx: &mut Context<'_>,
     plane: ControlPlane,
@@ -164,7 +164,7 @@ pub fn observe(
 
 /// What is looked at of an object, if it is there.
 fn one(host: &dyn Host, target: &ObjectRef, wanted: &[&str]) -> Result<Option<Value>, Refused> {
-    host.lookup_text(target).optional()?.map(|text| object::parts(&text, wanted)).transpose()
+    host.lookup_text(target).optional()?.map(|text| object::parse_fields(&text, wanted)).transpose()
 }
 
 /// Milliseconds since 1970 as a timestamp.
@@ -178,7 +178,7 @@ pub fn machines(host: &dyn Host, cluster: &str, uid: &str) -> Result<(Vec<Machin
     let found = host.lookup_list_texts(&selection)?;
     let (mut own, mut orphans) = (Vec::new(), Vec::new());
     for found in found {
-        let found = object::parts(&found, &machine::PARTS)?;
+        let found = object::parse_fields(&found, &machine::FIELDS)?;
         match machine::controller(&found) {
             Some(controller) if controller == uid => own.push(Machine::read(found)),
             None => orphans.push(Machine::read(found)),
@@ -241,7 +241,8 @@ fn workload(host: &dyn Host, observed: &mut Observed) -> Workload {
 }
 
 fn read_workload(host: &dyn Host, observed: &mut Observed) -> Result<Workload, Refused> {
-    let all = |texts: Vec<String>, wanted: &[&str]| texts.iter().map(|text| object::parts(text, wanted)).collect();
+    let all =
+        |texts: Vec<String>, wanted: &[&str]| texts.iter().map(|text| object::parse_fields(text, wanted)).collect();
     let nodes: Result<Vec<Value>, Refused> =
         all(host.workload_list_texts(&Selection::of("v1", "Node").labelled(names::CONTROL_PLANE_NODE))?, &NODE);
     let mut nodes = nodes?;

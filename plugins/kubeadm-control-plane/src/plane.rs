@@ -12,16 +12,16 @@ use serde_json::{Map, Value, json};
 
 use crate::names;
 
-/// A KubeadmControlPlane.
+/// A KubeadmControlPlane, as far as it is read.
 #[derive(Clone, Debug, Default)]
 pub struct ControlPlane {
-    /// The whole object.
+    /// The object as the host handed it over.
     pub object: Value,
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its namespace.
+    /// `metadata.namespace`.
     pub namespace: String,
-    /// Its uid.
+    /// `metadata.uid`.
     pub uid: String,
     /// `apiVersion`, for owner references.
     pub api_version: String,
@@ -63,7 +63,7 @@ pub struct Rollout {
 /// How often unhealthy machines are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remediation {
-    /// No limit without one.
+    /// The limit of tries; none is no limit.
     pub max_retry: Option<i64>,
     /// Least time between two tries.
     pub retry_period: Duration,
@@ -174,7 +174,7 @@ pub struct TemplateRef {
 }
 
 impl TemplateRef {
-    /// Of a control plane.
+    /// That of a control plane; empty names when it has none.
     pub fn of(plane: &ControlPlane) -> TemplateRef {
         let part = |name: &str| object::text(&plane.template, &format!("/spec/infrastructureRef/{name}")).to_owned();
         TemplateRef { group: part("apiGroup"), kind: part("kind"), name: part("name") }
@@ -185,7 +185,7 @@ impl TemplateRef {
         format!("{}.{}", self.kind, self.group)
     }
 
-    /// Kind of the clones.
+    /// Kind of the infrastructure machines that are cloned from it.
     pub fn machine_kind(&self) -> &str {
         self.kind.strip_suffix("Template").unwrap_or(&self.kind)
     }
@@ -196,16 +196,16 @@ impl TemplateRef {
     }
 }
 
-/// The Cluster.
+/// The Cluster, as far as it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// Its name.
+    /// `metadata.name`.
     pub name: String,
-    /// Its uid.
+    /// `metadata.uid`.
     pub uid: String,
     /// It is being deleted.
     pub deleting: bool,
-    /// Machines may be made.
+    /// `status.initialization.infrastructureProvisioned`: machines may be made.
     pub infrastructure_provisioned: bool,
     /// `https://host:port` of the API server, once it is known.
     pub server: Option<String>,

@@ -15,10 +15,10 @@ pub enum Step {
     Hold {
         /// Name of the machine.
         machine: String,
-        /// Why.
+        /// What stands against it, in words for the condition.
         why: String,
     },
-    /// Let the machine go.
+    /// The machine may go: its hook is removed, once its member has left etcd.
     Release {
         /// Name of the machine.
         machine: String,

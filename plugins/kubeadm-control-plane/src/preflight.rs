@@ -17,12 +17,12 @@ pub struct Preflight {
     pub deleting: Option<String>,
     /// Static pods are not well, or core has not found a machine's Node.
     pub components: Option<String>,
-    /// etcd is not well.
+    /// etcd is not well, or could lose its quorum.
     pub etcd: Option<String>,
 }
 
 impl Preflight {
-    /// Nothing stands against it.
+    /// Whether nothing stands against the change.
     pub fn passes(&self) -> bool {
         *self == Preflight::default()
     }
@@ -52,16 +52,16 @@ impl Preflight {
     }
 }
 
-/// What kind of change.
+/// The change that is to be made next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planned<'a> {
-    /// One machine more.
+    /// One machine is added.
     Addition,
     /// This machine goes, so that its own health plays no part.
     Removal(&'a str),
 }
 
-/// Checks.
+/// Holds a planned change against the health of the control plane.
 pub fn check(observed: &Observed, planned: Planned<'_>) -> Preflight {
     let mut found = Preflight { topology: topology(observed), ..Preflight::default() };
     if observed.machines.is_empty() {

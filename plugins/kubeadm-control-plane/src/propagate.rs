@@ -69,7 +69,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Of the template.
+    /// From the machine template of the control plane.
     pub fn of(plane: &ControlPlane, cluster: &Cluster, external_etcd: bool) -> Wanted {
         Wanted { metadata: metadata(plane, cluster), spec: spec(plane, external_etcd) }
     }

@@ -30,7 +30,7 @@ const JOINING: Duration = Duration::from_secs(3);
 /// How long a machine counts as having just joined.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// Brings the machines nearer to what `object` asks for.
+/// One pass over a KubeadmControlPlane: observes, and makes, changes or removes at most one machine.
 pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<ControlPlaneAnswer, Problem> {
     let plane = ControlPlane::read(object)?;
     let Some(cluster) = cx.related_one("cluster").map(|cluster| Cluster::read(&cluster)) else {
@@ -92,7 +92,7 @@ fn step(cx: &mut Context<'_>, observed: &mut Observed, settings: Settings, repor
         ));
     }
     secrets(cx, observed, settings)?;
-    parts(cx, observed, &template);
+    create_bootstrap_and_infrastructure(cx, observed, &template);
     let template = template.map(drop);
     keep_machines(cx, observed);
     if strays(cx, observed, report)? || release(cx, observed, report)? || remediate(cx, observed)? {
@@ -212,7 +212,7 @@ fn certificates(cx: &mut Context<'_>, observed: &Observed, settings: Settings) -
 
 /// KubeadmConfig and infrastructure machine of Machines that have none yet. One that is gone later is not made again: the
 /// machine that it stood for is lost.
-fn parts(cx: &mut Context<'_>, observed: &Observed, template: &Result<&Value, Problem>) {
+fn create_bootstrap_and_infrastructure(cx: &mut Context<'_>, observed: &Observed, template: &Result<&Value, Problem>) {
     let Observed { plane, cluster, .. } = observed;
     for machine in observed.machines.iter().filter(|machine| machine.deleting.is_none()) {
         let done = |pointer: &str| {
@@ -258,7 +258,7 @@ fn authority_hash(host: &dyn Host, cluster: &str) -> Option<String> {
     host.public_key_hash(&found.certificate_pem).ok()
 }
 
-/// What changes in place.
+/// Patches what may change without replacing a machine: labels, annotations, deletion timeouts, readiness gates.
 fn keep_machines(cx: &mut Context<'_>, observed: &Observed) {
     let wanted = Wanted::of(&observed.plane, &observed.cluster, observed.external_etcd);
     for machine in observed.machines.iter().filter(|machine| machine.deleting.is_none()) {
@@ -428,7 +428,7 @@ fn remove(cx: &mut Context<'_>, observed: &Observed, name: &str) -> Result<(), P
     Ok(())
 }
 
-/// What time alone brings about.
+/// When to look again at what changes with time alone.
 fn timers(cx: &mut Context<'_>, observed: &Observed) {
     if let Some(due) = rollout::next_due(&observed.plane.rollout, &observed.machines, observed.now) {
         cx.out.wake_after(due);

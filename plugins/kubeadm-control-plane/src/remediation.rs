@@ -42,7 +42,7 @@ impl Record {
         format!(r#"{{"machine":{},"timestamp":{},"retryCount":{retry_count}}}"#, json!(machine), json!(timestamp))
     }
 
-    /// When it was deleted.
+    /// When the machine was deleted; none when the annotation has no such time.
     pub fn at(&self) -> Option<Timestamp> {
         self.timestamp.parse().ok()
     }
@@ -57,9 +57,9 @@ pub enum Step {
     Hold {
         /// Name of the machine.
         machine: String,
-        /// Of the condition `OwnerRemediated`.
+        /// Reason of the condition `OwnerRemediated`.
         reason: &'static str,
-        /// Of the condition.
+        /// Message of the condition.
         message: String,
         /// When time alone may change that.
         retry: Option<Duration>,
@@ -70,7 +70,7 @@ pub enum Step {
         machine: String,
         /// Who leads etcd instead, where the machine's member does.
         successor: Option<u64>,
-        /// What to remember.
+        /// What goes into the annotation of the control plane.
         record: Record,
     },
 }

@@ -28,7 +28,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Lines for people.
     fn lines(&self) -> Vec<String> {
         let preflight = self.preflight.iter().flat_map(Preflight::messages);
         let holds = self.holds.iter().map(|hold| format!("* {hold}"));
@@ -48,7 +47,7 @@ pub fn mark_up_to_date(observed: &mut Observed) {
     }
 }
 
-/// Counters for the host.
+/// Whether it is initialized, its lowest version, and the counters of replicas.
 pub fn answer(observed: &Observed) -> ControlPlaneAnswer {
     let count =
         |name: &str| observed.machines.iter().filter(|machine| machine.holds(name) == Some(true)).count() as u32;

@@ -59,7 +59,6 @@ pub fn machine(text: &str) -> Machine {
     machine
 }
 
-/// So many seconds after 1970.
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
 }

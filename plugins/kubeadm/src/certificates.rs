@@ -55,9 +55,9 @@ impl Purpose {
 /// What `clusterConfiguration` says about keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Of new keys.
+    /// Algorithm of keys that are made.
     pub algorithm: Algorithm,
-    /// Validity of new authorities.
+    /// Days for which authorities that are made are valid.
     pub ca_days: u32,
     /// etcd runs elsewhere, and its pairs are the user's.
     pub external_etcd: bool,
@@ -127,7 +127,7 @@ impl Certificates {
         Ok(certificates)
     }
 
-    /// The pair for a purpose.
+    /// The pair of a purpose; none when it was not found.
     pub fn get(&self, purpose: Purpose) -> Option<&Pair> {
         self.found.iter().find(|(known, _)| *known == purpose).map(|(_, pair)| pair)
     }
@@ -137,7 +137,7 @@ impl Certificates {
         self.found.iter().map(|(purpose, pair)| (*purpose, pair))
     }
 
-    /// Nothing is missing.
+    /// Whether no pair is missing.
     pub fn is_complete(&self) -> bool {
         self.missing.is_empty()
     }
@@ -192,7 +192,7 @@ pub fn secret((namespace, cluster): (&str, &str), name: &str, owner: &Value, dat
 
 /// What stands in a Secret of a pair; a Secret without certificate is `invalid`.
 pub struct Found {
-    /// Never empty.
+    /// PEM; never empty.
     pub certificate_pem: String,
     /// Empty when there is none.
     pub key_pem: String,

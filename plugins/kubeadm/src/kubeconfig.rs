@@ -16,7 +16,7 @@ const RENEW_MS: u64 = DAYS as u64 * 86_400_000 / 2;
 /// What to do about the Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// There is none.
+    /// There is no Secret yet.
     Create,
     /// Ours ends within half a year, or leads to another server, or trusts another authority.
     Renew,
@@ -76,9 +76,9 @@ fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
 /// Whom it is for: namespace and name of the cluster, URL of its API server.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// Of the Cluster.
+    /// Namespace of the Cluster.
     pub namespace: &'a str,
-    /// Of the Cluster.
+    /// Name of the Cluster.
     pub cluster: &'a str,
     /// `https://host:port`.
     pub server: &'a str,
@@ -103,7 +103,7 @@ fn secret_name(cluster: &str) -> String {
     format!("{cluster}-kubeconfig")
 }
 
-/// Carries the step out.
+/// Creates or renews the Secret, as the step says.
 pub fn write(
     cx: &mut Context<'_>,
     step: Step,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cloud::Failure;
 
 /// The object under `key` of an answer of `service` (its name, for people).
-pub fn part<T: DeserializeOwned>(service: &str, mut answer: Value, key: &str) -> Result<T, Failure> {
+pub fn decode_member<T: DeserializeOwned>(service: &str, mut answer: Value, key: &str) -> Result<T, Failure> {
     decode(service, answer.get_mut(key).map(Value::take).unwrap_or_default())
 }
 

@@ -50,12 +50,10 @@ pub enum Service {
     Volume,
 }
 
-/// How a deletion ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
     /// The service accepted it, and may still be at it.
     Now,
-    /// There was nothing.
     Already,
 }
 
@@ -94,7 +92,6 @@ impl<'a> Cloud<'a> {
         })
     }
 
-    /// The token's project.
     pub fn project_id(&self) -> String {
         self.session.borrow().project.clone()
     }
@@ -153,7 +150,6 @@ impl<'a> Cloud<'a> {
         self.send("POST", service, path, Some(body), None)
     }
 
-    /// Replaces or changes.
     pub fn put(&self, service: Service, path: &str, body: &Value) -> Result<Value, Failure> {
         self.send("PUT", service, path, Some(body), None)
     }

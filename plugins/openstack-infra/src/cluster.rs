@@ -38,19 +38,19 @@ use status::Status;
 
 /// Reason of conditions whose part failed, upstream's.
 const OPENSTACK_ERROR: &str = "OpenStackError";
-/// The same of the security groups.
+/// Reason of failed security groups, upstream's.
 const SECURITY_GROUPS_FAILED: &str = "SecurityGroupReconcileFailed";
-/// The same of the endpoint.
+/// Reason of a failed endpoint, upstream's.
 const ENDPOINT_FAILED: &str = "APIEndpointConfigFailed";
-/// Reason of conditions on the way out.
+/// Reason of conditions while the object is being deleted.
 const DELETING: &str = "Deleting";
 
-/// Keys of fingerprints.
+/// Keys of `status.applied`, which has a fingerprint of each part of the spec.
 const NETWORK: &str = "network";
 const ENDPOINT: &str = "endpoint";
 const FAILURE_DOMAINS: &str = "failureDomains";
 
-/// Brings the cluster's infrastructure nearer to what `object` asks for.
+/// Makes or changes the cluster's infrastructure, one part after the other.
 pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<ClusterAnswer, Problem> {
     let mut pass = Pass::begin(cx, object).inspect_err(|problem| come_back(cx, problem))?;
     let answer = bring(cx, &mut pass);
@@ -222,7 +222,7 @@ fn endpoint_print(pass: &Pass<'_>) -> String {
     fingerprint(&parts.to_string())
 }
 
-/// Everything is looked at again.
+/// Drops the fingerprints, so that every part is looked at again.
 fn forget(status: &mut Status) {
     for (part, print) in &mut status.applied {
         if part != drift::PART {
@@ -238,7 +238,7 @@ fn write(cx: &mut Context<'_>, status: &Status) {
     }
 }
 
-/// True when nothing is left.
+/// Deletes what was made for the cluster; true when nothing is left.
 pub fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
     // Machines need network and credentials to go. They wake us.
     if ["machines", "infrastructure-machines"].iter().any(|role| !cx.host.related(role).is_empty()) {

@@ -6,14 +6,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::answer::{decode, nullable, part};
+use crate::answer::{decode, decode_member, nullable};
 use crate::cloud::{Cloud, Failure, Gone, Query, Service, encode};
 
 const NOVA: &str = "Nova";
 /// How old a list of flavors may be: machines are made by the dozen.
 const FLAVORS_AGE: Duration = Duration::from_secs(60);
 
-/// A server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Nova's")]
 pub struct Server {
@@ -39,10 +38,8 @@ pub struct Server {
     pub fault: Option<ServerFault>,
 }
 
-/// An address of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ServerAddress {
-    /// The address.
     pub addr: String,
     /// 4 or 6.
     #[serde(default)]
@@ -55,7 +52,6 @@ pub struct ServerAddress {
 /// Nova's word for what went wrong with a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ServerFault {
-    /// For a person.
     #[serde(default)]
     pub message: String,
 }
@@ -92,7 +88,6 @@ pub struct Flavor {
     pub ephemeral: u64,
 }
 
-/// A server group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Nova's")]
 pub struct ServerGroup {
@@ -101,11 +96,11 @@ pub struct ServerGroup {
     pub name: String,
 }
 
-/// One by its id.
+/// None when there is no such server.
 pub fn server(cloud: &Cloud<'_>, id: &str) -> Result<Option<Server>, Failure> {
     cloud
         .find(Service::Compute, &format!("/servers/{}", encode(id)))?
-        .map(|answer| part(NOVA, answer, "server"))
+        .map(|answer| decode_member(NOVA, answer, "server"))
         .transpose()
 }
 
@@ -120,11 +115,11 @@ pub fn servers_named(cloud: &Cloud<'_>, name: &str) -> Result<Vec<Server>, Failu
 
 /// Asks for a server; returns its id. Nova makes another one each time.
 pub fn create_server(cloud: &Cloud<'_>, body: &Value) -> Result<String, Failure> {
-    let created: Created = part(NOVA, cloud.post(Service::Compute, "/servers", body)?, "server")?;
+    let created: Created = decode_member(NOVA, cloud.post(Service::Compute, "/servers", body)?, "server")?;
     Ok(created.id)
 }
 
-/// Asks for its end, which takes a while.
+/// Asks for the deletion, which ends some time after the answer.
 pub fn delete_server(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
     cloud.delete(Service::Compute, &format!("/servers/{}", encode(id)))
 }
@@ -136,7 +131,7 @@ pub fn flavor_named(cloud: &Cloud<'_>, name: &str) -> Result<Option<Flavor>, Fai
         let flavors: Result<Vec<Flavor>, Failure> = items.into_iter().map(|item| decode(NOVA, item)).collect();
         Ok(flavors?.into_iter().find(|flavor| flavor.name == name))
     };
-    let recent: Vec<Value> = part(NOVA, cloud.get_recent(Service::Compute, PATH, FLAVORS_AGE)?, "flavors")?;
+    let recent: Vec<Value> = decode_member(NOVA, cloud.get_recent(Service::Compute, PATH, FLAVORS_AGE)?, "flavors")?;
     match named(recent)? {
         Some(flavor) => Ok(Some(flavor)),
         None => named(cloud.list(Service::Compute, PATH, "flavors", &Query::new())?),
@@ -147,7 +142,7 @@ pub fn flavor_named(cloud: &Cloud<'_>, name: &str) -> Result<Option<Flavor>, Fai
 pub fn flavor(cloud: &Cloud<'_>, id: &str) -> Result<Option<Flavor>, Failure> {
     cloud
         .find(Service::Compute, &format!("/flavors/{}", encode(id)))?
-        .map(|answer| part(NOVA, answer, "flavor"))
+        .map(|answer| decode_member(NOVA, answer, "flavor"))
         .transpose()
 }
 

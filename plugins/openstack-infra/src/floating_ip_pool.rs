@@ -41,7 +41,7 @@ struct PoolSpec {
     reclaim_policy: String,
 }
 
-/// What a pass is about.
+/// One pass over an OpenStackFloatingIPPool.
 struct Pool<'a> {
     object: &'a Value,
     spec: PoolSpec,
@@ -100,7 +100,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Brings it nearer to what `object` asks for.
+/// Takes back addresses that nobody claims any more, and gives one to each claim without an address.
 pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<(), Problem> {
     let pool = Pool::read(object)?;
     let cloud = connect(cx, object)?;
@@ -122,7 +122,7 @@ pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<(), Problem> {
     result
 }
 
-/// True when nothing is left.
+/// Deletes the floating IPs that it made; true when nothing is left.
 pub fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
     let pool = Pool::read(object)?;
     let cloud = connect(cx, object)?;

@@ -6,7 +6,6 @@ use serde_json::Value;
 use crate::cloud::Cloud;
 use crate::kinds::AUTHENTICATED;
 
-/// Where the credentials are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdentityKind {
     /// A Secret in the object's namespace.
@@ -15,10 +14,9 @@ pub enum IdentityKind {
     ClusterIdentity,
 }
 
-/// Credentials by name.
+/// The `identityRef` of a spec.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdentityRef {
-    /// Where they are.
     pub kind: IdentityKind,
     /// Of the Secret or OpenStackClusterIdentity.
     pub name: String,

@@ -7,7 +7,6 @@ use crate::cloud::{Cloud, Failure, Query, Service, encode};
 
 const GLANCE: &str = "Glance";
 
-/// An image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Glance's")]
 pub struct Image {
@@ -19,12 +18,11 @@ pub struct Image {
     pub os_type: Option<String>,
 }
 
-/// All that match.
 pub fn images(cloud: &Cloud<'_>, query: &Query) -> Result<Vec<Image>, Failure> {
     cloud.list(Service::Image, "/images", "images", query)?.into_iter().map(|item| decode(GLANCE, item)).collect()
 }
 
-/// One by its id.
+/// None when there is no such image.
 pub fn image(cloud: &Cloud<'_>, id: &str) -> Result<Option<Image>, Failure> {
     cloud.find(Service::Image, &format!("/images/{}", encode(id)))?.map(|answer| decode(GLANCE, answer)).transpose()
 }

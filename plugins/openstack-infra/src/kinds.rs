@@ -10,13 +10,9 @@ pub const V1ALPHA1: &str = "infrastructure.cluster.x-k8s.io/v1alpha1";
 /// API group of claims of addresses.
 pub const IPAM_GROUP: &str = "ipam.cluster.x-k8s.io";
 
-/// Finalizer of an OpenStackCluster.
 pub const CLUSTER_FINALIZER: &str = "openstackcluster.infrastructure.cluster.x-k8s.io";
-/// Finalizer of an OpenStackMachine.
 pub const MACHINE_FINALIZER: &str = "openstackmachine.infrastructure.cluster.x-k8s.io";
-/// Finalizer of an OpenStackServer.
 pub const SERVER_FINALIZER: &str = "openstackserver.infrastructure.cluster.x-k8s.io";
-/// Finalizer of an OpenStackFloatingIPPool.
 pub const POOL_FINALIZER: &str = "openstackfloatingippool.infrastructure.cluster.x-k8s.io";
 /// Finalizer of an IPAddressClaim that was made for a machine.
 pub const CLAIM_FINALIZER: &str = "openstackmachine.infrastructure.cluster.x-k8s.io/ip-claim";
@@ -25,10 +21,8 @@ pub const ADDRESS_FINALIZER: &str = "openstackfloatingippool.infrastructure.clus
 
 /// On every object of a cluster.
 pub const CLUSTER_NAME_LABEL: &str = "cluster.x-k8s.io/cluster-name";
-/// On control-plane machines.
 pub const CONTROL_PLANE_LABEL: &str = "cluster.x-k8s.io/control-plane";
 
-/// OpenStack accepts the credentials.
 pub const AUTHENTICATED: &str = "OpenStackAuthenticationSucceeded";
 /// The cluster's network and subnets are there.
 pub const NETWORK_READY: &str = "NetworkReady";

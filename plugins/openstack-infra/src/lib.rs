@@ -35,7 +35,7 @@ use capwasm_sdk::{
 };
 use serde_json::Value;
 
-/// The provider.
+/// Cluster API's OpenStack infrastructure provider.
 pub struct OpenStack;
 
 impl Provider for OpenStack {

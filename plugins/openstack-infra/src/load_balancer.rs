@@ -26,7 +26,6 @@ pub trait Resource: DeserializeOwned {
     const ONE: &'static str;
 }
 
-/// A load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Octavia's")]
 pub struct LoadBalancer {
@@ -103,7 +102,6 @@ pub fn named<T: Resource>(cloud: &Cloud<'_>, name: &str) -> Result<Vec<T>, Failu
     list::<T>(cloud, &Query::new().with("name", name).with("project_id", cloud.project_id()))
 }
 
-/// All that match.
 pub fn list<T: Resource>(cloud: &Cloud<'_>, query: &Query) -> Result<Vec<T>, Failure> {
     let found = cloud.list(Service::LoadBalancer, &format!("/lbaas/{}", T::MANY), T::MANY, query)?;
     found.into_iter().map(|one| answer::decode("Octavia", one)).collect()
@@ -119,7 +117,6 @@ pub fn create<T: Resource>(cloud: &Cloud<'_>, fields: Value) -> Result<T, Failur
     unwrap(cloud.post(Service::LoadBalancer, &format!("/lbaas/{}", T::MANY), &json!({ T::ONE: fields }))?)
 }
 
-/// Changes one.
 pub fn update<T: Resource>(cloud: &Cloud<'_>, id: &str, fields: Value) -> Result<T, Failure> {
     unwrap(cloud.put(Service::LoadBalancer, &path::<T>(id), &json!({ T::ONE: fields }))?)
 }
@@ -129,7 +126,6 @@ pub fn delete_with_all(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
     cloud.delete(Service::LoadBalancer, &format!("{}?cascade=true", path::<LoadBalancer>(id)))
 }
 
-/// A pool's members.
 pub fn members(cloud: &Cloud<'_>, pool: &str) -> Result<Vec<Member>, Failure> {
     let at = format!("{}/members", path::<Pool>(pool));
     cloud
@@ -166,7 +162,7 @@ fn path<T: Resource>(id: &str) -> String {
 }
 
 fn unwrap<T: Resource>(answer: Value) -> Result<T, Failure> {
-    answer::part("Octavia", answer, T::ONE)
+    answer::decode_member("Octavia", answer, T::ONE)
 }
 
 macro_rules! resource {

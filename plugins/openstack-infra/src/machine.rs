@@ -23,14 +23,13 @@ use server_spec::Defaults;
 /// When a machine that gets none of the API server's traffic is looked after again.
 const UNREACHED: Duration = Duration::from_secs(15);
 
-/// What a pass is about.
+/// One pass over an OpenStackMachine.
 struct Subject<'a> {
     object: &'a Value,
     name: &'a str,
     spec: &'a Value,
-    /// The owner.
+    /// The Machine that owns the object.
     machine: Value,
-    /// The OpenStackCluster.
     cluster: Value,
 }
 
@@ -87,7 +86,7 @@ impl Subject<'_> {
     }
 }
 
-/// Brings the machine nearer to what `object` asks for.
+/// Asks for the OpenStackServer of the machine, and takes over what becomes of it.
 pub fn provision(cx: &mut Context<'_>, object: &Value) -> Result<MachineAnswer, Problem> {
     let machine = cx
         .related_one("machine")
@@ -203,7 +202,7 @@ fn addresses(server: &Value) -> Vec<Address> {
     known.into_iter().flatten().filter_map(one).collect()
 }
 
-/// True when nothing is left.
+/// Deletes the OpenStackServer; true when it is gone.
 pub fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
     let found = cx.host.lookup(&target(object::name(object))).optional()?;
     let Some(server) = found.filter(|server| is_owned(server, object)) else { return Ok(true) };

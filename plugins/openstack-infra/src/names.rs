@@ -7,7 +7,6 @@ pub struct ClusterNames {
     cluster: String,
 }
 
-/// Roles of security groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum SecurityGroupRole {
@@ -17,7 +16,6 @@ pub enum SecurityGroupRole {
 }
 
 impl SecurityGroupRole {
-    /// All of them.
     pub const ALL: [SecurityGroupRole; 3] =
         [SecurityGroupRole::ControlPlane, SecurityGroupRole::Worker, SecurityGroupRole::Bastion];
 
@@ -37,22 +35,18 @@ impl ClusterNames {
         ClusterNames { namespace: namespace.to_owned(), cluster: cluster.to_owned() }
     }
 
-    /// `<namespace>-<cluster>`.
     pub fn base(&self) -> String {
         format!("{}-{}", self.namespace, self.cluster)
     }
 
-    /// The network.
     pub fn network(&self) -> String {
         format!("k8s-clusterapi-cluster-{}", self.base())
     }
 
-    /// The only subnet.
     pub fn subnet(&self) -> String {
         self.network()
     }
 
-    /// The router.
     pub fn router(&self) -> String {
         self.network()
     }
@@ -72,7 +66,6 @@ impl ClusterNames {
         format!("{}-{machine}", self.load_balancer_port(port))
     }
 
-    /// A security group.
     pub fn security_group(&self, role: SecurityGroupRole) -> String {
         format!("k8s-cluster-{}-secgroup-{}", self.base(), role.as_str())
     }

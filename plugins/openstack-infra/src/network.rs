@@ -27,7 +27,7 @@ pub trait Resource: DeserializeOwned {
     const MANY: &'static str;
     /// The resource in a request or answer: `security_group`.
     const ONE: &'static str;
-    /// For people: `security group`.
+    /// In conditions and events: `security group`.
     const WHAT: &'static str;
 }
 
@@ -53,7 +53,6 @@ pub fn create_all<T: Resource>(cloud: &Cloud<'_>, fields: Vec<Value>) -> Result<
     Ok(())
 }
 
-/// Changes one.
 pub fn update<T: Resource>(cloud: &Cloud<'_>, id: &str, fields: Value) -> Result<T, Failure> {
     unwrap(cloud.put(Service::Network, &path::<T>(id), &wrap::<T>(fields))?)
 }
@@ -101,5 +100,5 @@ fn wrap<T: Resource>(fields: Value) -> Value {
 }
 
 fn unwrap<T: Resource>(answer: Value) -> Result<T, Failure> {
-    answer::part("Neutron", answer, T::ONE)
+    answer::decode_member("Neutron", answer, T::ONE)
 }

@@ -8,7 +8,6 @@ use crate::cloud::Query;
 /// One resource, or those that a filter finds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Param {
-    /// By its id.
     Id(String),
     /// By what it is like.
     Filter(Filter),

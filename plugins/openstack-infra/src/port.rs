@@ -24,7 +24,6 @@ pub struct Trunk {
 /// A port that a trunk carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct SubPort {
-    /// Its id.
     pub port_id: String,
 }
 
@@ -42,7 +41,6 @@ pub fn ports_named(cloud: &Cloud<'_>, name: &str, network: Option<&str>) -> Resu
     network::list(cloud, &query)
 }
 
-/// The trunk of a port.
 pub fn trunk_of(cloud: &Cloud<'_>, port: &str) -> Result<Option<Trunk>, Failure> {
     Ok(network::list::<Trunk>(cloud, &Query::new().with("port_id", port))?.into_iter().next())
 }
@@ -50,7 +48,6 @@ pub fn trunk_of(cloud: &Cloud<'_>, port: &str) -> Result<Option<Trunk>, Failure>
 /// How the deletion of a port ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deletion {
-    /// It is gone.
     Gone(Gone),
     /// Its trunk carries these ports, which nobody would know again once they are off it: nothing was deleted.
     Carries(Vec<String>),

@@ -34,10 +34,10 @@ pub use delete::delete;
 /// How long after it was asked for a server is looked at first.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
-/// What a pass is about.
+/// One pass over an OpenStackServer.
 pub struct Subject<'a> {
     object: &'a Value,
-    /// Of the object and the server.
+    /// Name of the object and of the server.
     name: &'a str,
     /// The Cluster's name; empty where there is none.
     cluster: &'a str,
@@ -93,7 +93,7 @@ impl<'a> Subject<'a> {
 /// In front of the namespace and name of the object that a server was made for.
 const OWNED_BY: &str = "Created by cluster-api-provider-openstack server ";
 
-/// Brings it nearer to what `object` asks for.
+/// Makes ports, volumes and the server, one pass after the other, until it is `ACTIVE`.
 pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<(), Problem> {
     let subject = Subject::read(object)?;
     let cloud = connect(cx, object)?;

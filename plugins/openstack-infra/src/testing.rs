@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 pub const ORIGIN: &str = "https://cloud.test";
 /// The project of the credentials.
 pub const PROJECT: &str = "project-a";
-/// The only region.
 pub const REGION: &str = "RegionOne";
 
 const CLOUDS: &str = "clouds:
@@ -46,13 +45,11 @@ const SERVICES: [(&str, &str); 6] = [
 pub struct Call {
     /// `compute`, `network`, `image`, `load-balancer` or `volume`.
     pub service: String,
-    /// `GET`, …
     pub method: String,
     /// Below the service's versioned root, with its query.
     pub path: String,
     /// `Null` without one.
     pub body: Value,
-    /// Names and values.
     pub headers: Vec<(String, String)>,
     /// What was answered; none when the answer was lost.
     pub status: Option<u16>,
@@ -125,7 +122,7 @@ impl OpenStack {
         self.behind(TestHost::new().secret("cloud-config", "clouds.yaml", CLOUDS))
     }
 
-    /// `host`, reaching this cloud.
+    /// `host` with this cloud behind its HTTP requests.
     pub fn behind(&self, host: TestHost) -> TestHost {
         let cloud = self.clone();
         host.http(move |request| cloud.handle(request))
@@ -136,12 +133,10 @@ impl OpenStack {
         json!({"type": "Secret", "name": "cloud-config", "cloudName": "openstack"})
     }
 
-    /// Its `clouds.yaml`.
     pub fn clouds() -> &'static str {
         CLOUDS
     }
 
-    /// All calls so far.
     pub fn calls(&self) -> Vec<Call> {
         self.0.log.borrow().calls.clone()
     }

@@ -51,7 +51,7 @@ impl World {
         self.pass(|host, object| reconcile_object::<Provider>(host, object))
     }
 
-    /// Until it is ready.
+    /// Passes until the object is ready.
     fn settle(&mut self) {
         let mut last = None;
         for _ in 0..MOST_PASSES {
@@ -69,7 +69,7 @@ impl World {
         self.pass(|host, object| delete_object::<Provider>(host, object))
     }
 
-    /// Until nothing is left.
+    /// Passes of a deletion until nothing is left.
     fn end(&mut self) {
         let mut last = None;
         for pass in 0..MOST_PASSES as u64 {

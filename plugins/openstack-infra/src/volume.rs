@@ -3,12 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answer::{decode, part};
+use crate::answer::{decode, decode_member};
 use crate::cloud::{Cloud, Failure, Gone, Query, Service, encode};
 
 const CINDER: &str = "Cinder";
 
-/// A volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Cinder's")]
 pub struct Volume {
@@ -39,7 +38,7 @@ pub struct Attachment {
     /// `reserved` until the server has the volume.
     #[serde(default)]
     pub status: String,
-    /// The server.
+    /// Id of the server.
     #[serde(default)]
     pub instance: Option<String>,
 }
@@ -53,10 +52,10 @@ pub fn volumes_named(cloud: &Cloud<'_>, name: &str) -> Result<Vec<Volume>, Failu
 
 /// Asks for a volume; `fields` is what stands below `volume` in the request.
 pub fn create_volume(cloud: &Cloud<'_>, fields: &Value) -> Result<Volume, Failure> {
-    part(CINDER, cloud.post(Service::Volume, "/volumes", &json!({"volume": fields}))?, "volume")
+    decode_member(CINDER, cloud.post(Service::Volume, "/volumes", &json!({"volume": fields}))?, "volume")
 }
 
-/// Asks for its end, which takes a while.
+/// Asks for the deletion, which ends some time after the answer.
 pub fn delete_volume(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
     cloud.delete(Service::Volume, &format!("/volumes/{}", encode(id)))
 }
@@ -68,7 +67,7 @@ pub fn attachments(cloud: &Cloud<'_>, volume: &str) -> Result<Vec<Attachment>, F
     found.into_iter().map(|item| decode(CINDER, item)).collect()
 }
 
-/// Gives up a claim.
+/// Deletes an attachment, which releases the volume.
 pub fn delete_attachment(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
     cloud.delete(Service::Volume, &format!("/attachments/{}", encode(id)))
 }

@@ -11,7 +11,6 @@ const STEPS: usize = 1_000_000;
 /// The deepest chain of templates that call each other.
 const DEEPEST: usize = 50;
 
-/// Evaluates a template.
 pub fn evaluate(template: &Template, language: &Language, data: &Value) -> Result<String, TemplateError> {
     let variables = vec![(String::new(), data.clone())];
     let mut run = Run { template, language, out: String::new(), line: 1, steps: 0, variables };

@@ -5,9 +5,8 @@ use crate::TemplateError;
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
-    /// As it stands.
     Text(String),
-    /// Between the braces.
+    /// What stands between the braces.
     Action(Vec<Token>),
 }
 
@@ -20,7 +19,7 @@ pub enum Token {
     Field(Vec<String>),
     /// `$x.a`; the name is empty for `$` alone.
     Variable(String, Vec<String>),
-    /// `"…"`, raw or not.
+    /// A string, quoted or raw.
     Text(String),
     /// A whole number or a character.
     Int(i64),
@@ -90,7 +89,6 @@ fn split(template: &str, pieces: &mut Vec<(usize, Piece)>, line: &mut usize) -> 
     Ok(())
 }
 
-/// What trimming takes away.
 const BLANK: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// The tokens of an action, the template after it, and whether its text is trimmed at the start.

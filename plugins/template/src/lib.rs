@@ -40,7 +40,7 @@ pub enum Missing {
     Refused,
 }
 
-/// How templates are understood.
+/// What a template may call, and how strict it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Language {
     /// Functions besides Go's own, by name.
@@ -56,7 +56,7 @@ pub struct Language {
 pub struct TemplateError {
     /// The line where it was seen, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// What is wrong there, as text after `line N:`.
     pub why: String,
 }
 

@@ -10,9 +10,8 @@ use crate::{Language, TemplateError, functions};
 /// A template and those that it defines.
 #[derive(Debug, Default)]
 pub struct Template {
-    /// What is evaluated.
     pub body: Vec<Node>,
-    /// By `define` and `block`.
+    /// Templates that `define` and `block` name.
     pub defined: BTreeMap<String, Vec<Node>>,
 }
 
@@ -33,7 +32,7 @@ pub enum Step {
     Continue,
 }
 
-/// `$x := a b | c`.
+/// A pipeline with its variables: `$x := a b | c`.
 #[derive(Clone, Debug, Default)]
 pub struct Pipe {
     /// Variables that take the value, one or, of a `range`, two.
@@ -55,7 +54,6 @@ pub enum Operand {
     Group(Box<Pipe>, Vec<String>),
 }
 
-/// Reads a template.
 pub fn parse(text: &str, language: &Language) -> Result<Template, TemplateError> {
     let mut parser = Parser {
         language,
@@ -78,7 +76,7 @@ pub fn parse(text: &str, language: &Language) -> Result<Template, TemplateError>
 struct Parser<'a> {
     language: &'a Language,
     pieces: std::vec::IntoIter<(usize, Piece)>,
-    /// Of the present piece.
+    /// Line of the piece that is being parsed.
     line: usize,
     defined: BTreeMap<String, Vec<Node>>,
     /// Variables that are known, scope in scope.

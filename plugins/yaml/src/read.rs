@@ -17,13 +17,13 @@ const MERGE: &str = "<<";
 /// A node of the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Yaml {
-    /// Text.
+    /// A scalar.
     Scalar {
-        /// After escape processing.
+        /// The text, after escape processing.
         text: String,
         /// Whether it might mean null, a number or a truth: neither quotes, nor a block, nor `!!str` say that it is text.
         plain: bool,
-        /// `!!binary`.
+        /// Whether it is tagged `!!binary`.
         binary: bool,
     },
     /// A sequence.
@@ -33,7 +33,7 @@ pub enum Yaml {
 }
 
 impl Yaml {
-    /// Whether nothing is meant.
+    /// Whether it is null: a plain scalar that is empty, `~` or `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Yaml::Scalar { text, plain: true, .. } if matches!(text.as_str(), "" | "~" | "null"))
     }

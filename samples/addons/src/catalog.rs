@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::{API_VERSION, CatalogSpec, CatalogStatus, Entry, reference};
 
-/// Counts who uses it.
+/// Writes into its status how many Addons are of the catalog.
 pub fn reconcile(cx: &mut Context<'_>, catalog: &Value) -> Result<(), Problem> {
     let users = users(cx, catalog)?.len();
     cx.out.status(json!(CatalogStatus { users }));

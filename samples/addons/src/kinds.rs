@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 /// API group of all three.
 pub const GROUP: &str = "addons.example.org";
-/// What this provider speaks.
+/// The API version in which objects are handed to this provider.
 pub const API_VERSION: &str = "addons.example.org/v1beta1";
 /// On Addons: the set that made it. On what is installed: the Addon.
 pub const SET_LABEL: &str = "addons.example.org/set";
-/// See [`SET_LABEL`].
+/// On what is installed: the Addon that it belongs to.
 pub const ADDON_LABEL: &str = "addons.example.org/addon";
 /// Whose workload cluster an object is about.
 pub const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";

@@ -21,7 +21,7 @@ use capwasm_sdk::descriptor::{Descriptor, Role};
 use capwasm_sdk::{Admission, Context, Controller, Conversion, Description, Kind, Problem, Provider, object};
 use serde_json::Value;
 
-/// The provider.
+/// A provider of three kinds of its own, as a third party writes one.
 pub struct Addons;
 
 impl Provider for Addons {

@@ -41,7 +41,7 @@ use crate::object;
 pub use file::check;
 pub use structural::NotStructural;
 
-/// A kind in the making. The first version is the stored one, and the one that the provider is called with.
+/// Builder of a CustomResourceDefinition. The first version is the stored one, and the one that the provider is called with.
 #[derive(Clone, Debug)]
 pub struct CustomResource {
     role: Role,
@@ -114,14 +114,14 @@ impl CustomResource {
         self
     }
 
-    /// Another name for kubectl.
+    /// Adds a short name for `kubectl get`.
     #[must_use]
     pub fn short_name(mut self, name: &str) -> CustomResource {
         self.short_names.push(name.to_owned());
         self
     }
 
-    /// Not in a namespace.
+    /// Makes the kind cluster-scoped; kinds are namespaced without this.
     #[must_use]
     pub fn cluster_scoped(mut self) -> CustomResource {
         self.cluster_scoped = true;
@@ -150,7 +150,7 @@ impl CustomResource {
         &self.plural
     }
 
-    /// The whole CustomResourceDefinition.
+    /// The CustomResourceDefinition, with the fields that the host writes in this role.
     pub fn build(&self) -> Value {
         let mut names = json!({
             "kind": self.kind, "listKind": format!("{}List", self.kind),
@@ -199,7 +199,7 @@ impl CustomResource {
     }
 }
 
-/// A type as a CRD says it.
+/// The OpenAPI schema of a type, without references, in the structural form that CRDs need.
 #[allow(clippy::panic, reason = "runs in tests of a provider, whose author reads this")]
 fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::openapi3().with(|settings| {
@@ -213,7 +213,7 @@ fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The plural as Kubernetes guesses it.
+/// The regular plural of a lower-case kind: `proxies`, `classes`, `boxmachines`.
 fn plural(singular: &str) -> String {
     match singular.strip_suffix('y') {
         Some(stem) => format!("{stem}ies"),
@@ -222,7 +222,7 @@ fn plural(singular: &str) -> String {
     }
 }
 
-/// `over` on top of `base`: what both say, `over` says.
+/// `base` with `over` merged into it (JSON merge patch).
 fn overlaid(base: Value, over: &Value) -> Value {
     let mut merged = base;
     object::merge(&mut merged, over);

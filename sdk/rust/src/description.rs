@@ -6,23 +6,11 @@ use serde_json::Value;
 /// Version of the WIT package that this SDK speaks.
 pub const CONTRACT: &str = "0.1";
 
-/// A descriptor in the making: what the provider serves and what it wants to be granted.
-///
-/// ```
-/// use capwasm_sdk::{Description, Kind, descriptor::Role};
-///
-/// let crd = r#"{"spec": {"group": "infra.example.org", "names": {"kind": "Box"}, "versions": [{"name": "v1"}]}}"#;
-/// let descriptor = Description::new("boxes", "0.1.0")
-///     .kind(Kind::new(Role::InfrastructureMachine, crd).finalizer("box.infra.example.org").own("spec.providerID"))
-///     .origin("https://boxes.example.org")
-///     .workload_reads("", "Node")
-///     .build();
-/// assert_eq!((descriptor.kinds[0].kind.as_str(), descriptor.kinds[0].version.as_str()), ("Box", "v1"));
-/// ```
+/// Builder of a provider's descriptor: the kinds that it serves, and the grants that it wants.
 #[derive(Clone, Debug)]
 pub struct Description(Descriptor);
 
-/// One served kind in the making. Group, kind and version come from its CustomResourceDefinition.
+/// Builder of one served kind. Group, kind and version come from its CustomResourceDefinition.
 #[derive(Clone, Debug)]
 pub struct Kind(KindDescriptor);
 
@@ -106,7 +94,7 @@ impl Kind {
 }
 
 impl Description {
-    /// `name` is a DNS label, `version` the provider's own.
+    /// A description without kinds. `name` is a DNS label, `version` the provider's own.
     pub fn new(name: &str, version: &str) -> Description {
         Description(Descriptor {
             name: name.to_owned(),
@@ -117,85 +105,85 @@ impl Description {
         })
     }
 
-    /// Serves a kind.
+    /// Adds a kind that the provider serves.
     #[must_use]
     pub fn kind(mut self, kind: Kind) -> Description {
         self.0.kinds.push(kind.0);
         self
     }
 
-    /// Wants a named HTTP endpoint.
+    /// Asks for a named HTTP endpoint, reached as `http://NAME.endpoint/…`; who installs the provider says where it is.
     #[must_use]
     pub fn endpoint(mut self, name: &str) -> Description {
         self.0.wants.endpoints.push(name.to_owned());
         self
     }
 
-    /// Wants an HTTP origin.
+    /// Asks to send HTTP requests to an origin: `https://api.example.org`, `https://*.example.org:6443`.
     #[must_use]
     pub fn origin(mut self, origin: &str) -> Description {
         self.0.wants.origins.push(origin.to_owned());
         self
     }
 
-    /// Reads a kind of the management cluster; `*` is every kind of the group.
+    /// Asks to read a kind of the management cluster; `*` is every kind of the group.
     #[must_use]
     pub fn reads(mut self, group: &str, kind: &str) -> Description {
         self.0.wants.reads.push(pattern(group, kind));
         self
     }
 
-    /// Creates, patches or deletes a kind of the management cluster.
+    /// Asks to create, patch and delete objects of a kind in the management cluster.
     #[must_use]
     pub fn writes(mut self, group: &str, kind: &str) -> Description {
         self.0.wants.writes.push(pattern(group, kind));
         self
     }
 
-    /// Reads a kind of the workload cluster.
+    /// Asks to read a kind of the workload cluster.
     #[must_use]
     pub fn workload_reads(mut self, group: &str, kind: &str) -> Description {
         self.0.wants.workload_reads.push(pattern(group, kind));
         self
     }
 
-    /// Reads a kind of the workload cluster and is woken when what it read changes: the host watches all objects of the kind
-    /// there, which costs memory. Nodes wake anyway; Secrets cannot.
+    /// Asks to read a kind of the workload cluster, and to be called when what was read changes: the host watches all objects of
+    /// the kind there, which costs memory. Nodes need no watch of their own; Secrets cannot have one.
     #[must_use]
     pub fn workload_watches(mut self, group: &str, kind: &str) -> Description {
         self.0.wants.workload_watches.push(pattern(group, kind));
         self.workload_reads(group, kind)
     }
 
-    /// Creates, patches or deletes a kind of the workload cluster.
+    /// Asks to create, patch and delete objects of a kind in the workload cluster.
     #[must_use]
     pub fn workload_writes(mut self, group: &str, kind: &str) -> Description {
         self.0.wants.workload_writes.push(pattern(group, kind));
         self
     }
 
-    /// Reads Secrets of the object's namespace by name; `*` matches any part.
+    /// Asks to read Secrets of the object's namespace by name; `*` matches any part: `*-kubeconfig`.
     #[must_use]
     pub fn secret(mut self, name: &str) -> Description {
         self.0.wants.secrets.push(name.to_owned());
         self
     }
 
-    /// Wants keys and certificates.
+    /// Asks to make keys and certificates: [`Host::new_authority`](crate::Host::new_authority) and the functions after it.
     #[must_use]
     pub fn pki(mut self) -> Description {
         self.0.wants.pki = true;
         self
     }
 
-    /// Wants the membership of the workload cluster's etcd.
+    /// Asks to read and change the membership of the workload cluster's etcd.
     #[must_use]
     pub fn etcd(mut self) -> Description {
         self.0.wants.etcd = true;
         self
     }
 
-    /// The descriptor.
+    /// The descriptor, as [`Provider::describe`](crate::Provider::describe) returns it.
     pub fn build(self) -> Descriptor {
         self.0
     }

@@ -12,13 +12,13 @@ use serde_json::Value;
 /// One whole HTTP request, to a granted origin or a named endpoint (`http://NAME.endpoint/…`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// `GET`, `POST`, …
+    /// In upper case: `GET`.
     pub method: String,
-    /// Absolute.
+    /// Absolute: `https://api.example.org/v1/boxes`, or `http://NAME.endpoint/v1/boxes`.
     pub url: String,
     /// Names and values; `host` comes from the URL.
     pub headers: Vec<(String, String)>,
-    /// May be empty.
+    /// Empty for a request without one.
     pub body: Vec<u8>,
     /// Within the granted limit; the host's own without one.
     pub deadline: Option<Duration>,
@@ -37,7 +37,7 @@ impl HttpRequest {
         HttpRequest { method: method.to_owned(), url: url.into(), ..HttpRequest::default() }
     }
 
-    /// One header more.
+    /// Adds a header; one of the same name stays beside it.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl Into<String>) -> HttpRequest {
         self.headers.push((name.to_owned(), value.into()));
@@ -97,21 +97,22 @@ pub trait Host {
     fn now_ms(&self) -> u64;
     /// 1 for the first try since the object, or something that was read, changed.
     fn attempt(&self) -> u32;
-    /// Correlates logs, traces and recordings.
+    /// Id of this call, as in logs, traces and recordings.
     fn id(&self) -> String;
     /// `spec.configuration` of the WasmProvider, `{}` when there is none.
     fn configuration(&self) -> Value;
     /// Objects that the host holds for this call: `cluster`, `machine`, `machine-pool`, `infrastructure-cluster`,
     /// `control-plane`, `machines`, `infrastructure-machines`. An unknown role is an empty list.
     fn related(&self, role: &str) -> Vec<Value>;
-    /// How the operations of the previous pass ended, by key. A hint: empty after a restart.
+    /// How the operations of the previous pass ended, by their keys. A hint: empty after a restart of the host.
     fn results(&self) -> Vec<(String, Result<(), Refused>)>;
 
     /// One object of the management cluster. Reading wakes the object when it changes, appears or goes.
     fn lookup(&self, target: &ObjectRef) -> Result<Value, Refused>;
     /// Objects of the management cluster; without a namespace those of the object's own.
     fn lookup_list(&self, of: &Selection) -> Result<Vec<Value>, Refused>;
-    /// As [`Host::lookup`], as JSON text: for [`object::parts`](crate::object::parts) and typed readers, which parse less.
+    /// As [`Host::lookup`], as JSON text, for readers that parse less: [`object::parse_fields`](crate::object::parse_fields),
+    /// typed ones.
     fn lookup_text(&self, target: &ObjectRef) -> Result<String, Refused> {
         self.lookup(target).map(|object| object.to_string())
     }
@@ -168,12 +169,13 @@ pub trait Host {
     /// The same of the machine's bootstrap data (`value`, `format`), or of what a controller's kind names as such.
     fn bootstrap_data(&self, key: &str) -> Result<Vec<u8>, Refused>;
 
-    /// Sends one request. An effect inside the call: it must be idempotent.
+    /// Sends one request and waits for the whole response; redirects are not followed. It takes effect inside the call, which may
+    /// be repeated from its start: make it idempotent.
     fn http(&self, request: &HttpRequest) -> Result<HttpResponse, Refused>;
 
-    /// A self-signed CA.
+    /// A self-signed CA with a fresh key, valid for `days`.
     fn new_authority(&self, common_name: &str, algorithm: Algorithm, days: u32) -> Result<Pair, Refused>;
-    /// A client certificate with a fresh key, signed by `authority`.
+    /// A client certificate with a fresh key, signed by `authority`, valid for `days`.
     fn issue_client(
         &self,
         authority: &Pair,
@@ -183,13 +185,13 @@ pub trait Host {
     ) -> Result<Pair, Refused>;
     /// Public and private key (PEM), as for service account tokens.
     fn new_signing_key(&self, algorithm: Algorithm) -> Result<(String, String), Refused>;
-    /// `sha256:<hex>` of the subject public key info.
+    /// `sha256:<hex>` of the subject public key info, as kubeadm's discovery wants it.
     fn public_key_hash(&self, certificate_pem: &str) -> Result<String, Refused>;
     /// Milliseconds since 1970 at which the certificate ends.
     fn not_after_ms(&self, certificate_pem: &str) -> Result<u64, Refused>;
     /// `length` characters drawn evenly from `alphabet`.
     fn random_token(&self, alphabet: &str, length: u32) -> String;
 
-    /// A line for the host's log.
+    /// A line for the host's log, which adds the provider, the object and the call's id.
     fn log(&self, level: Level, message: &str, fields: &[(&str, &str)]);
 }

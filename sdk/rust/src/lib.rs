@@ -83,7 +83,7 @@ mod export;
 pub mod guest;
 mod host;
 pub mod object;
-mod parts;
+mod partial_json;
 mod provider;
 #[cfg(not(target_family = "wasm"))]
 pub mod test;

@@ -13,19 +13,19 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     json::at(object, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Reads the text of an object, but no more than some parts of it: paths of keys, which go on in each item of a list. Most of
+/// Reads the text of an object, but no more than some fields of it: paths of keys, which go on in each item of a list. Most of
 /// what a read costs is parsing what nobody looks at. What is absent stays absent.
 ///
 /// ```
 /// let pod = r#"{"metadata": {"name": "a"}, "status": {"conditions": [{"type": "Ready", "message": "long"}]}}"#;
-/// let seen = capwasm_sdk::object::parts(pod, &["metadata", "status/conditions/type"]).unwrap();
+/// let seen = capwasm_sdk::object::parse_fields(pod, &["metadata", "status/conditions/type"]).unwrap();
 /// assert_eq!(seen, serde_json::json!({"metadata": {"name": "a"}, "status": {"conditions": [{"type": "Ready"}]}}));
 /// ```
 ///
 /// # Errors
 /// When the text is not JSON, which no host hands out.
-pub fn parts(text: &str, parts: &[&str]) -> Result<Value, Refused> {
-    let read = crate::parts::read(text, parts);
+pub fn parse_fields(text: &str, fields: &[&str]) -> Result<Value, Refused> {
+    let read = crate::partial_json::read(text, fields);
     read.map_err(|error| Refused::new(Refusal::Invalid, "NotJson", format!("an object is not JSON: {error}")))
 }
 

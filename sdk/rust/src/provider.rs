@@ -9,11 +9,12 @@ use serde_json::Value;
 
 use crate::host::Host;
 
-/// One call: whom to ask, and where to put what should be.
+/// What a role function works with: the host to ask, and the outcome to fill.
 pub struct Context<'a> {
-    /// Facts and capabilities.
+    /// Facts of the call, reads and capabilities.
     pub host: &'a dyn Host,
-    /// What should be.
+    /// Status, conditions, events and writes to other objects. The host carries them out after the call, also when it returns a
+    /// problem, but not after a panic.
     pub out: Outcome,
 }
 
@@ -23,64 +24,67 @@ impl<'a> Context<'a> {
         Context { host, out: Outcome::default() }
     }
 
-    /// The first related object of a role, where there is at most one.
+    /// The first object of [`Host::related`]; for roles of which there is at most one, such as `cluster`.
     pub fn related_one(&self, role: &str) -> Option<Value> {
         self.host.related(role).into_iter().next()
     }
 }
 
-/// Every provider says what it is.
+/// What every provider implements: who it is, and what it serves.
 pub trait Provider {
-    /// The same document every time; see [`crate::Description`].
+    /// Name, version, kinds and wanted grants, built with [`crate::Description`]. The same document every time; no host can be
+    /// asked.
     fn describe() -> Descriptor;
 }
 
 /// The infrastructure that all machines of a cluster share.
 pub trait InfrastructureCluster {
-    /// Brings it nearer to what `object` asks for.
+    /// Makes or changes what `object` asks for. `provisioned` and the endpoint of the answer latch: they are never taken back.
     fn provision(cx: &mut Context<'_>, object: &Value) -> Result<ClusterAnswer, Problem>;
-    /// True when nothing is left.
+    /// Called while the object is being deleted. `true` when nothing is left, which removes the finalizers; after `false` it is
+    /// called again when something that it read changes, or after its `wake_after`.
     fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
 }
 
-/// One machine.
+/// The server, container or VM behind one Machine.
 pub trait InfrastructureMachine {
-    /// Brings it nearer to what `object` asks for.
+    /// Makes or changes what `object` asks for. `provider_id` and `provisioned` of the answer latch: they are never taken back.
     fn provision(cx: &mut Context<'_>, object: &Value) -> Result<MachineAnswer, Problem>;
-    /// True when nothing is left.
+    /// As [`InfrastructureCluster::deprovision`].
     fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
 }
 
 /// Machines that are made, counted and replaced together.
 pub trait InfrastructureMachinePool {
-    /// Brings them nearer to what `object` and the MachinePool ask for.
+    /// Makes, replaces and removes instances as `object` and the MachinePool (`machine-pool`) ask for.
     fn provision(cx: &mut Context<'_>, object: &Value) -> Result<PoolAnswer, Problem>;
-    /// True when nothing is left.
+    /// As [`InfrastructureCluster::deprovision`].
     fn deprovision(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
 }
 
-/// Makes bootstrap data.
+/// What a machine runs to become a node.
 pub trait Bootstrap {
-    /// The data, or none when the Secret should stay as it is.
+    /// The bootstrap data, which the host stores in a Secret; `None` leaves a Secret that is there as it is. Called again once it
+    /// is there; data for a Machine is then ignored, and for a MachinePool it replaces the Secret's.
     fn generate(cx: &mut Context<'_>, object: &Value) -> Result<Option<BootstrapData>, Problem>;
-    /// True when nothing is left.
+    /// As [`InfrastructureCluster::deprovision`].
     fn release(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
 }
 
 /// The machines that run a cluster's API servers.
 pub trait ControlPlane {
-    /// Brings them nearer to what `object` asks for.
+    /// Makes, changes or removes control-plane Machines as `object` asks for. `initialized` of the answer latches.
     fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<ControlPlaneAnswer, Problem>;
-    /// True when nothing is left.
+    /// As [`InfrastructureCluster::deprovision`].
     fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
 }
 
 /// Any kind of the provider's own that is none of the others. A provider with several such kinds tells them apart by
 /// [`object::kind`](crate::object::kind).
 pub trait Controller {
-    /// Brings what `object` stands for nearer to what it asks for.
+    /// Makes or changes what `object` asks for.
     fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<(), Problem>;
-    /// True when nothing is left.
+    /// As [`InfrastructureCluster::deprovision`].
     fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem>;
 }
 

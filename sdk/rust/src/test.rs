@@ -4,41 +4,39 @@
 //! recognisable fake keys, and records what it was asked. [`TestHost::carry_out`] applies an outcome to its objects, so
 //! that a test can run pass after pass as the real host would.
 
+mod answers;
+mod call;
 mod carry_out;
 pub mod replay;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use capwasm_contract::{
-    Algorithm, BootstrapData, ClusterAnswer, ControlPlaneAnswer, EtcdMember, HttpResponse, MachineAnswer, ObjectRef,
-    Outcome, Pair, Place, PoolAnswer, Problem, Refusal, Refused, Selection, Subject,
-};
-use capwasm_object::selector::Selector;
+use capwasm_contract::{EtcdMember, HttpResponse, ObjectRef, Place, Refused};
 use serde_json::{Value, json};
 
-use crate::host::{Host, HttpRequest, Level};
+use crate::host::{HttpRequest, Level};
 use crate::object;
-use crate::provider::{
-    Bootstrap, Context, ControlPlane, Controller, InfrastructureCluster, InfrastructureMachine,
-    InfrastructureMachinePool,
-};
 
+pub use call::{
+    delete, delete_object, deprovision_cluster, deprovision_machine, deprovision_pool, generate, provision_cluster,
+    provision_machine, provision_pool, reconcile, reconcile_object, release, run,
+};
 pub use carry_out::write_back;
 
 type Handler = Box<dyn FnMut(&HttpRequest) -> Result<HttpResponse, Refused>>;
 
-/// One read that a provider made: `get v1/Secret ns/name` or `list v1/Node - app=x`.
+/// One read that a provider made, as `TestHost::reads` tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Which API server.
+    /// The API server that was asked.
     pub place: Place,
-    /// What was read.
+    /// `get v1/Secret ns/name`, `list v1/Node - app=x` (`-` for no namespace), `secret name key`.
     pub what: String,
 }
 
-/// A host of canned answers that records what it was asked. Methods that set it up have the names of what they answer;
-/// to ask as a provider does, write `Host::related(&host, "machine")`.
+/// A host of canned answers that records what it was asked. Its builder methods have the names of what they answer; to ask as a
+/// provider does, write `Host::related(&host, "machine")`.
 pub struct TestHost {
     now_ms: u64,
     attempt: u32,
@@ -92,38 +90,38 @@ impl Default for TestHost {
 }
 
 impl TestHost {
-    /// A host at a fixed time that knows nothing.
+    /// An empty host: nothing is there, the time is 2023-11-14T22:13:20Z, the object's namespace is `default`.
     pub fn new() -> TestHost {
         TestHost::default()
     }
 
-    /// The call's time.
+    /// Sets the time of the call, in milliseconds since 1970.
     #[must_use]
     pub fn now_ms(mut self, now_ms: u64) -> TestHost {
         self.now_ms = now_ms;
         self
     }
 
-    /// Moves the time between passes.
+    /// Changes the time between passes; milliseconds since 1970.
     pub fn set_now_ms(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
     }
 
-    /// The call's attempt.
+    /// Sets the attempt, which is 1 without this.
     #[must_use]
     pub fn attempt(mut self, attempt: u32) -> TestHost {
         self.attempt = attempt;
         self
     }
 
-    /// The provider's configuration.
+    /// Sets the provider's configuration, which is `{}` without this.
     #[must_use]
     pub fn configuration(mut self, configuration: Value) -> TestHost {
         self.configuration = configuration;
         self
     }
 
-    /// One more object of a role.
+    /// Adds an object to a role of [`Host::related`](crate::Host::related).
     #[must_use]
     pub fn related(mut self, role: &str, object: Value) -> TestHost {
         self.related.entry(role.to_owned()).or_default().push(object);
@@ -135,14 +133,14 @@ impl TestHost {
         self.related.insert(role.to_owned(), objects);
     }
 
-    /// How an operation of the previous pass ended.
+    /// Adds how an operation of the previous pass ended, by its key; [`TestHost::carry_out`] replaces all of these.
     #[must_use]
     pub fn result(self, key: &str, result: Result<(), Refused>) -> TestHost {
         self.results.borrow_mut().push((key.to_owned(), result));
         self
     }
 
-    /// One more object in an API server.
+    /// Adds an object to an API server; one of the same kind and name is replaced.
     #[must_use]
     pub fn object(self, place: Place, object: Value) -> TestHost {
         self.put(place, object);
@@ -161,7 +159,7 @@ impl TestHost {
         self.objects.borrow_mut().retain(|(at, known)| *at != place || !is(known, target, &namespace));
     }
 
-    /// All objects of an API server.
+    /// All objects of an API server, those of [`TestHost::carry_out`] among them.
     pub fn objects(&self, place: Place) -> Vec<Value> {
         self.objects.borrow().iter().filter(|(at, _)| *at == place).map(|(_, object)| object.clone()).collect()
     }
@@ -171,14 +169,15 @@ impl TestHost {
         self.workload_down = down;
     }
 
-    /// A key of a Secret.
+    /// Adds a key of a Secret in the object's namespace. Secrets that are read as objects are put there with
+    /// [`TestHost::object`].
     #[must_use]
     pub fn secret(mut self, name: &str, key: &str, value: impl Into<Vec<u8>>) -> TestHost {
         self.secrets.insert((name.to_owned(), key.to_owned()), value.into());
         self
     }
 
-    /// A key of a Secret in another namespace; any other namespace is not granted.
+    /// Adds a key of a Secret in another namespace, and grants that namespace.
     #[must_use]
     pub fn secret_in(mut self, namespace: &str, name: &str, key: &str, value: impl Into<Vec<u8>>) -> TestHost {
         self.secrets_elsewhere.insert((namespace.to_owned(), name.to_owned(), key.to_owned()), value.into());
@@ -190,21 +189,21 @@ impl TestHost {
         self.secrets.insert((name.to_owned(), key.to_owned()), value.into());
     }
 
-    /// A key of the machine's bootstrap data.
+    /// Adds a key of the machine's bootstrap data: `value`, `format`.
     #[must_use]
     pub fn bootstrap_data(mut self, key: &str, value: impl Into<Vec<u8>>) -> TestHost {
         self.bootstrap_data.insert(key.to_owned(), value.into());
         self
     }
 
-    /// What a port of a workload pod serves TLS with.
+    /// Sets the certificate (PEM) with which a port of a workload pod serves TLS.
     #[must_use]
     pub fn serving_certificate(mut self, namespace: &str, pod: &str, port: u16, pem: &str) -> TestHost {
         self.serving_certificates.insert(format!("{namespace}/{pod}:{port}"), pem.to_owned());
         self
     }
 
-    /// The members of etcd; none makes it unreachable, as it is at first. Removals and a moved leader change them.
+    /// Sets the members of etcd; `None` makes it unreachable, as it is at first. Removals and a moved leader change them.
     pub fn set_etcd(&self, members: Option<Vec<EtcdMember>>) {
         *self.etcd.borrow_mut() = members;
     }
@@ -219,7 +218,7 @@ impl TestHost {
         self.etcd_calls.borrow().clone()
     }
 
-    /// Who answers HTTP.
+    /// Sets who answers HTTP requests; without this they are denied.
     #[must_use]
     pub fn http(self, handler: impl FnMut(&HttpRequest) -> Result<HttpResponse, Refused> + 'static) -> TestHost {
         *self.http.borrow_mut() = Some(Box::new(handler));
@@ -238,17 +237,17 @@ impl TestHost {
         self.recent.borrow_mut().clear();
     }
 
-    /// All requests so far that were sent; what a recent answer did for is not among them.
+    /// All requests that were sent; those that a kept answer did for are not among them.
     pub fn requests(&self) -> Vec<HttpRequest> {
         self.requests.borrow().clone()
     }
 
-    /// All reads so far.
+    /// All reads, in their order.
     pub fn reads(&self) -> Vec<Read> {
         self.reads.borrow().clone()
     }
 
-    /// All log lines so far.
+    /// All log lines, in their order.
     pub fn logs(&self) -> Vec<(Level, String)> {
         self.logs.borrow().clone()
     }
@@ -268,77 +267,6 @@ impl TestHost {
             Place::Workload => String::new(),
         })
     }
-
-    fn note(&self, place: Place, what: String) -> Result<(), Refused> {
-        self.reads.borrow_mut().push(Read { place, what });
-        if place == Place::Workload && self.workload_down {
-            return Err(Refused::new(Refusal::Unavailable, "NotConnected", "the workload cluster cannot be reached"));
-        }
-        Ok(())
-    }
-
-    fn get(&self, place: Place, target: &ObjectRef) -> Result<Value, Refused> {
-        let namespace = self.namespace_of(place, target);
-        let what = format!("{}/{} {namespace}/{}", target.api_version, target.kind, target.name);
-        self.note(place, format!("get {what}"))?;
-        let objects = self.objects.borrow();
-        let found = objects.iter().find(|(at, known)| *at == place && is(known, target, &namespace));
-        found.map(|(_, object)| object.clone()).ok_or_else(|| Refused::not_found(format!("there is no {what}")))
-    }
-
-    fn list(&self, place: Place, of: &Selection) -> Result<Vec<Value>, Refused> {
-        let Selection { api_version, kind, labels, .. } = of;
-        let namespace = of.namespace.as_deref();
-        self.note(place, format!("list {api_version}/{kind} {} {labels}", namespace.unwrap_or("-")))?;
-        let selector = Selector::parse(labels)
-            .map_err(|error| Refused::new(Refusal::Invalid, "BadSelector", error.to_string()))?;
-        let wanted = namespace.or(match place {
-            Place::Management => Some(self.namespace.as_str()),
-            Place::Workload => None,
-        });
-        let objects = self.objects.borrow();
-        let selected = objects.iter().filter(|(at, known)| {
-            let at_home = object::namespace(known);
-            *at == place
-                && same_version(object::text(known, "/apiVersion"), api_version)
-                && object::text(known, "/kind") == kind
-                && wanted.is_none_or(|wanted| wanted == at_home || at_home.is_empty())
-                && selector.matches_object(known)
-        });
-        Ok(selected.map(|(_, object)| object.clone()).collect())
-    }
-
-    /// Changes the members, unless etcd cannot be reached.
-    fn change_etcd(&self, call: String, change: impl FnOnce(&mut Vec<EtcdMember>)) -> Result<(), Refused> {
-        self.etcd_calls.borrow_mut().push(call);
-        self.etcd.borrow_mut().as_mut().map(change).ok_or_else(etcd_down)
-    }
-
-    /// The latest kept answer to the very same request that is not too old.
-    fn recent(&self, request: &HttpRequest) -> Option<HttpResponse> {
-        let age = u64::try_from(request.max_age?.as_millis()).unwrap_or(u64::MAX);
-        let wanted = without_times(request);
-        let recent = self.recent.borrow();
-        let fits = |(at, known, _): &&(u64, HttpRequest, HttpResponse)| {
-            *known == wanted && age > 0 && self.now_ms.saturating_sub(*at) <= age
-        };
-        recent.iter().rev().find(fits).map(|(.., answer)| answer.clone())
-    }
-
-    fn next(&self) -> u64 {
-        let mut serial = self.serial.borrow_mut();
-        *serial += 1;
-        *serial
-    }
-}
-
-/// What makes two requests the same: everything but how long each may take, or be old.
-fn without_times(request: &HttpRequest) -> HttpRequest {
-    HttpRequest { deadline: None, max_age: None, ..request.clone() }
-}
-
-fn etcd_down() -> Refused {
-    Refused::new(Refusal::Unavailable, "NotConnected", "etcd cannot be reached")
 }
 
 /// Whether an object is the one that a reference names; cluster-scoped objects have no namespace.
@@ -353,273 +281,6 @@ fn is(known: &Value, target: &ObjectRef, namespace: &str) -> bool {
 /// `group/` stands for any version of the group.
 fn same_version(known: &str, wanted: &str) -> bool {
     known == wanted || (wanted.ends_with('/') && known.starts_with(wanted))
-}
-
-impl Host for TestHost {
-    fn now_ms(&self) -> u64 {
-        self.now_ms
-    }
-
-    fn attempt(&self) -> u32 {
-        self.attempt
-    }
-
-    fn id(&self) -> String {
-        "test".to_owned()
-    }
-
-    fn configuration(&self) -> Value {
-        self.configuration.clone()
-    }
-
-    fn related(&self, role: &str) -> Vec<Value> {
-        self.related.get(role).cloned().unwrap_or_default()
-    }
-
-    fn results(&self) -> Vec<(String, Result<(), Refused>)> {
-        self.results.borrow().clone()
-    }
-
-    fn lookup(&self, target: &ObjectRef) -> Result<Value, Refused> {
-        self.get(Place::Management, target)
-    }
-
-    fn lookup_list(&self, of: &Selection) -> Result<Vec<Value>, Refused> {
-        self.list(Place::Management, of)
-    }
-
-    fn workload(&self, target: &ObjectRef) -> Result<Value, Refused> {
-        self.get(Place::Workload, target)
-    }
-
-    fn workload_list(&self, of: &Selection) -> Result<Vec<Value>, Refused> {
-        self.list(Place::Workload, of)
-    }
-
-    fn serving_certificate(&self, namespace: &str, pod: &str, port: u16) -> Result<String, Refused> {
-        let at = format!("{namespace}/{pod}:{port}");
-        self.note(Place::Workload, format!("serving certificate {at}"))?;
-        self.serving_certificates
-            .get(&at)
-            .cloned()
-            .ok_or_else(|| Refused::not_found(format!("nothing listens at {at}")))
-    }
-
-    fn etcd_members(&self) -> Result<Vec<EtcdMember>, Refused> {
-        self.note(Place::Workload, "etcd members".to_owned())?;
-        self.etcd().ok_or_else(etcd_down)
-    }
-
-    fn etcd_remove(&self, id: u64) -> Result<(), Refused> {
-        self.change_etcd(format!("remove {id:x}"), |members| members.retain(|member| member.id != id))
-    }
-
-    fn etcd_move_leader(&self, to: u64) -> Result<(), Refused> {
-        self.change_etcd(format!("move-leader {to:x}"), |members| {
-            for member in members {
-                member.leader = member.id == to;
-            }
-        })
-    }
-
-    fn secret(&self, name: &str, key: &str) -> Result<Vec<u8>, Refused> {
-        self.reads.borrow_mut().push(Read { place: Place::Management, what: format!("secret {name} {key}") });
-        let found = self.secrets.get(&(name.to_owned(), key.to_owned()));
-        found.cloned().ok_or_else(|| Refused::not_found(format!("there is no key {key} in Secret {name}")))
-    }
-
-    fn secret_in(&self, namespace: &str, name: &str, key: &str) -> Result<Vec<u8>, Refused> {
-        let what = format!("secret {namespace}/{name} {key}");
-        self.reads.borrow_mut().push(Read { place: Place::Management, what });
-        if namespace != self.namespace && !self.secrets_elsewhere.keys().any(|(granted, ..)| granted == namespace) {
-            return Err(Refused::new(Refusal::Denied, "NotGranted", format!("namespace {namespace} is not granted")));
-        }
-        let own = || self.secrets.get(&(name.to_owned(), key.to_owned())).filter(|_| namespace == self.namespace);
-        let elsewhere = self.secrets_elsewhere.get(&(namespace.to_owned(), name.to_owned(), key.to_owned()));
-        let missing = || Refused::not_found(format!("there is no key {key} in Secret {namespace}/{name}"));
-        elsewhere.or_else(own).cloned().ok_or_else(missing)
-    }
-
-    fn bootstrap_data(&self, key: &str) -> Result<Vec<u8>, Refused> {
-        let found = self.bootstrap_data.get(key);
-        found.cloned().ok_or_else(|| Refused::not_found("there is no bootstrap data yet"))
-    }
-
-    fn http(&self, request: &HttpRequest) -> Result<HttpResponse, Refused> {
-        if request.insecure && !self.insecure_tls {
-            return Err(Refused::new(Refusal::Denied, "NotGranted", "insecureTLS is not granted"));
-        }
-        if let Some(known) = self.recent(request) {
-            return Ok(known);
-        }
-        self.requests.borrow_mut().push(request.clone());
-        let answer = match self.http.borrow_mut().as_mut() {
-            Some(handler) => handler(request)?,
-            None => return Err(Refused::new(Refusal::Denied, "NotGranted", "the test has no HTTP handler")),
-        };
-        if request.max_age.is_some() && (200..300).contains(&answer.status) {
-            self.recent.borrow_mut().push((self.now_ms, without_times(request), answer.clone()));
-        }
-        Ok(answer)
-    }
-
-    fn new_authority(&self, common_name: &str, algorithm: Algorithm, days: u32) -> Result<Pair, Refused> {
-        Ok(fake_pair("authority", common_name, algorithm, self.now_ms, days, self.next()))
-    }
-
-    fn issue_client(
-        &self,
-        authority: &Pair,
-        subject: &Subject,
-        algorithm: Algorithm,
-        days: u32,
-    ) -> Result<Pair, Refused> {
-        if !authority.certificate_pem.starts_with(BEGIN) {
-            return Err(Refused::new(Refusal::Invalid, "BadAuthority", "the authority is not a certificate"));
-        }
-        let common_name = format!("{} O={}", subject.common_name, subject.organizations.join(","));
-        Ok(fake_pair("client", &common_name, algorithm, self.now_ms, days, self.next()))
-    }
-
-    fn new_signing_key(&self, algorithm: Algorithm) -> Result<(String, String), Refused> {
-        let serial = self.next();
-        Ok((format!("fake public key {serial} {algorithm:?}\n"), format!("fake private key {serial} {algorithm:?}\n")))
-    }
-
-    fn public_key_hash(&self, certificate_pem: &str) -> Result<String, Refused> {
-        if !certificate_pem.starts_with(BEGIN) {
-            return Err(Refused::new(Refusal::Invalid, "BadCertificate", "this is not a certificate"));
-        }
-        let sum = certificate_pem
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Ok(format!("sha256:{}", format!("{sum:016x}").repeat(4)))
-    }
-
-    fn not_after_ms(&self, certificate_pem: &str) -> Result<u64, Refused> {
-        certificate_pem
-            .lines()
-            .find_map(|line| line.strip_prefix("not-after-ms: "))
-            .and_then(|text| text.parse().ok())
-            .ok_or_else(|| Refused::new(Refusal::Invalid, "BadCertificate", "this is not a certificate"))
-    }
-
-    fn random_token(&self, alphabet: &str, length: u32) -> String {
-        let letters: Vec<char> = alphabet.chars().collect();
-        let mut state = self.next().wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (0..length)
-            .filter_map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let index = usize::try_from(state >> 33).unwrap_or_default().checked_rem(letters.len())?;
-                letters.get(index).copied()
-            })
-            .collect()
-    }
-
-    fn log(&self, level: Level, message: &str, _: &[(&str, &str)]) {
-        self.logs.borrow_mut().push((level, message.to_owned()));
-    }
-}
-
-const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-
-/// A pair that a test can recognise: readable, unique, with its end inside.
-fn fake_pair(what: &str, common_name: &str, algorithm: Algorithm, now_ms: u64, days: u32, serial: u64) -> Pair {
-    let not_after = now_ms + u64::from(days) * 86_400_000;
-    Pair {
-        certificate_pem: format!(
-            "{BEGIN}\nfake {what} {serial} {algorithm:?}\nCN={common_name}\nnot-after-ms: {not_after}\n-----END CERTIFICATE-----\n"
-        ),
-        key_pem: format!("-----BEGIN PRIVATE KEY-----\nfake {what} {serial}\n-----END PRIVATE KEY-----\n"),
-    }
-}
-
-/// Runs one role function against a host.
-pub fn run<R>(
-    host: &dyn Host,
-    function: impl FnOnce(&mut Context<'_>) -> Result<R, Problem>,
-) -> (Result<R, Problem>, Outcome) {
-    let mut cx = Context::new(host);
-    let result = function(&mut cx);
-    (result, cx.out)
-}
-
-/// `InfrastructureCluster::provision`.
-pub fn provision_cluster<T: InfrastructureCluster>(
-    host: &dyn Host,
-    object: &Value,
-) -> (Result<ClusterAnswer, Problem>, Outcome) {
-    run(host, |cx| T::provision(cx, object))
-}
-
-/// `InfrastructureCluster::deprovision`.
-pub fn deprovision_cluster<T: InfrastructureCluster>(
-    host: &dyn Host,
-    object: &Value,
-) -> (Result<bool, Problem>, Outcome) {
-    run(host, |cx| T::deprovision(cx, object))
-}
-
-/// `InfrastructureMachine::provision`.
-pub fn provision_machine<T: InfrastructureMachine>(
-    host: &dyn Host,
-    object: &Value,
-) -> (Result<MachineAnswer, Problem>, Outcome) {
-    run(host, |cx| T::provision(cx, object))
-}
-
-/// `InfrastructureMachine::deprovision`.
-pub fn deprovision_machine<T: InfrastructureMachine>(
-    host: &dyn Host,
-    object: &Value,
-) -> (Result<bool, Problem>, Outcome) {
-    run(host, |cx| T::deprovision(cx, object))
-}
-
-/// `InfrastructureMachinePool::provision`.
-pub fn provision_pool<T: InfrastructureMachinePool>(
-    host: &dyn Host,
-    object: &Value,
-) -> (Result<PoolAnswer, Problem>, Outcome) {
-    run(host, |cx| T::provision(cx, object))
-}
-
-/// `InfrastructureMachinePool::deprovision`.
-pub fn deprovision_pool<T: InfrastructureMachinePool>(
-    host: &dyn Host,
-    object: &Value,
-) -> (Result<bool, Problem>, Outcome) {
-    run(host, |cx| T::deprovision(cx, object))
-}
-
-/// `Bootstrap::generate`.
-pub fn generate<T: Bootstrap>(host: &dyn Host, object: &Value) -> (Result<Option<BootstrapData>, Problem>, Outcome) {
-    run(host, |cx| T::generate(cx, object))
-}
-
-/// `Bootstrap::release`.
-pub fn release<T: Bootstrap>(host: &dyn Host, object: &Value) -> (Result<bool, Problem>, Outcome) {
-    run(host, |cx| T::release(cx, object))
-}
-
-/// `ControlPlane::reconcile`.
-pub fn reconcile<T: ControlPlane>(host: &dyn Host, object: &Value) -> (Result<ControlPlaneAnswer, Problem>, Outcome) {
-    run(host, |cx| T::reconcile(cx, object))
-}
-
-/// `ControlPlane::delete`.
-pub fn delete<T: ControlPlane>(host: &dyn Host, object: &Value) -> (Result<bool, Problem>, Outcome) {
-    run(host, |cx| T::delete(cx, object))
-}
-
-/// `Controller::reconcile`.
-pub fn reconcile_object<T: Controller>(host: &dyn Host, object: &Value) -> (Result<(), Problem>, Outcome) {
-    run(host, |cx| T::reconcile(cx, object))
-}
-
-/// `Controller::delete`.
-pub fn delete_object<T: Controller>(host: &dyn Host, object: &Value) -> (Result<bool, Problem>, Outcome) {
-    run(host, |cx| T::delete(cx, object))
 }
 
 #[cfg(test)]

@@ -64,23 +64,22 @@ impl Refused {
 /// Why an engine cannot start on its data.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The journal.
+    /// The engine's database cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// An entry that this version did not write.
     #[error("the engine's database holds an unreadable entry {0:?}")]
     Corrupt(String),
-    /// The addresses of its containers.
+    /// Another simulated engine has this range of loopback addresses.
     #[error("the address range 127.{0}.0.0/16 is used by another simulated engine")]
     RangeInUse(u8, #[source] std::io::Error),
-    /// No address range.
+    /// No range of loopback addresses can be claimed.
     #[error("unable to claim a range of loopback addresses")]
     NoRange(#[source] std::io::Error),
 }
 
 struct State {
     containers: HashMap<String, Arc<Container>>,
-    /// Container ids by name.
     names: HashMap<String, String>,
     execs: HashMap<String, Arc<Exec>>,
     networks: BTreeMap<String, NetworkRecord>,
@@ -89,7 +88,7 @@ struct State {
     addresses: Addresses,
 }
 
-/// The engine.
+/// All containers, images, networks and volumes, and what runs in them.
 pub struct Engine {
     id: String,
     state: Mutex<State>,

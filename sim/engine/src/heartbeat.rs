@@ -12,22 +12,19 @@ use tokio_util::sync::CancellationToken;
 
 /// Slots of the wheel; a slot is due every second, so a node beats as often as a kubelet does by default.
 const SLOTS: usize = 10;
-/// Heartbeats at once.
+/// How many heartbeats are sent at a time.
 const CONCURRENCY: usize = 128;
 
 /// A node of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// Keyspace of the cluster.
     pub keyspace: String,
-    /// Node name.
     pub node: String,
 }
 
-/// What beats.
 #[async_trait]
 pub trait Heart: Send + Sync {
-    /// Once every ten seconds.
+    /// Called every ten seconds.
     async fn beat(&self);
 }
 
@@ -39,19 +36,17 @@ struct State {
     fresh: Vec<Arc<dyn Heart>>,
 }
 
-/// The wheel.
 #[derive(Default)]
 pub struct Heartbeats {
     state: Mutex<State>,
 }
 
 impl Heartbeats {
-    /// A wheel without nodes.
     pub fn new() -> Arc<Heartbeats> {
         Arc::default()
     }
 
-    /// Lets a node beat.
+    /// Adds a node, or moves it to another turn.
     pub fn add(&self, member: Member, heart: Arc<dyn Heart>) {
         let mut state = self.state.lock();
         for slot in &mut state.wheel {

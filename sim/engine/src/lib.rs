@@ -74,10 +74,10 @@ pub enum SimError {
     /// Another engine has the data directory open.
     #[error("{0} is in use by another simulated engine")]
     InUse(PathBuf),
-    /// The engine's own data.
+    /// The engine's own data cannot be opened.
     #[error("unable to open the engine's data")]
     Engine(#[source] EngineError),
-    /// The workload clusters' data.
+    /// The workload clusters' data cannot be opened.
     #[error("unable to open the workload clusters' data: {0}")]
     Workloads(String),
     /// Somebody answers on the socket already.

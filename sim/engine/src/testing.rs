@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{SimError, SimOptions, run};
 
-/// A running engine.
+/// A simulated engine in this process.
 pub struct Sim {
-    /// Its client.
+    /// A client of the engine's socket.
     pub docker: Docker,
     stop: CancellationToken,
     task: JoinHandle<Result<(), SimError>>,

@@ -24,11 +24,11 @@ const ETCD: &str = "etcd";
 pub struct Surroundings<'a> {
     /// Name of the node among the servers of its cluster.
     pub id: &'a str,
-    /// Address to listen on.
+    /// Address that the API server and etcd of the node listen on.
     pub bind: IpAddr,
-    /// Its files.
+    /// The node's files: manifests, kubeconfigs, certificates.
     pub files: &'a dyn Files,
-    /// What goes wrong on it.
+    /// Failures that are in force on it.
     pub faults: &'a [NodeFault],
     /// Where its static pods run; nowhere on a worker of its own.
     pub workloads: Option<&'a Arc<Workloads>>,
@@ -57,7 +57,7 @@ pub struct Agent {
     serving: Option<(Serving, StaticPod)>,
     /// The member of etcd that runs: keyspace and pod.
     member: Option<(String, EtcdPod)>,
-    /// To be registered anew.
+    /// How the node registers itself, when it has to do so anew.
     registration: Option<Registration>,
     /// Whether the API server was told that the node is not ready.
     not_ready: bool,

@@ -30,7 +30,7 @@ use self::member::SimulatedMember;
 use self::membership::{Membership, Refusal};
 use self::records::Records;
 
-/// Where members serve clients.
+/// Port at which members serve clients.
 pub const CLIENT_PORT: u16 = 2379;
 
 /// The etcd clusters of all workload clusters, by the keyspace of their API servers.
@@ -41,7 +41,6 @@ pub struct Etcd {
     changed: watch::Sender<u64>,
 }
 
-/// One cluster.
 #[derive(Default)]
 struct Cluster {
     membership: Membership,
@@ -69,7 +68,7 @@ impl Drop for Process {
 
 /// What the static pod's process is started with.
 pub struct Running {
-    /// The cluster's keyspace.
+    /// Name of the cluster to which the member belongs.
     pub keyspace: String,
     /// The node's name, which is the member's.
     pub name: String,
@@ -77,13 +76,13 @@ pub struct Running {
     pub address: IpAddr,
     /// The serving certificate (PEM): kubeadm's `etcd/server.crt`.
     pub certificate: String,
-    /// Its key.
+    /// Its private key, PEM.
     pub key: String,
     /// Who signs clients' certificates: `etcd/ca.crt`.
     pub authority: String,
 }
 
-/// How the member of a node is.
+/// State of a node's member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemberState {
     /// It is a member, and its process answers.
@@ -163,7 +162,7 @@ impl Etcd {
         }
     }
 
-    /// The cluster is gone with its last node.
+    /// Forgets a cluster whose last node is gone.
     pub fn forget(&self, keyspace: &str) {
         let Some(gone) = self.clusters.lock().remove(keyspace) else { return };
         drop(gone);
@@ -250,7 +249,7 @@ impl Etcd {
         Some(process)
     }
 
-    /// How a node's member is.
+    /// State of a node's member.
     pub fn state(&self, keyspace: &str, name: &str) -> MemberState {
         let clusters = self.clusters.lock();
         let Some(Cluster { membership, processes }) = clusters.get(keyspace) else { return MemberState::None };

@@ -13,7 +13,7 @@ use bytes::Bytes;
 pub use memory::{Entry, MemoryFiles, Tree};
 pub use real::RealFiles;
 
-/// What a path is.
+/// The type of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A directory.
@@ -24,16 +24,16 @@ pub enum Kind {
     Link(String),
 }
 
-/// Metadata of a path.
+/// What `stat` tells of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
-    /// What it is.
+    /// The type of the file.
     pub kind: Kind,
     /// Permission bits, without the file type.
     pub mode: u32,
-    /// Owner.
+    /// Numeric owner.
     pub uid: u32,
-    /// Group.
+    /// Numeric group.
     pub gid: u32,
     /// Bytes of a file; 0 for the rest.
     pub size: u64,

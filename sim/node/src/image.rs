@@ -38,7 +38,7 @@ const DIRECTORIES: [&str; 17] = [
 pub enum Flavour<'a> {
     /// A node that pretends to be of a Kubernetes version (`v1.34.0`).
     Node(&'a str),
-    /// A load balancer.
+    /// A load balancer, which runs `capwasm-node haproxy`.
     Balancer,
 }
 
@@ -51,10 +51,10 @@ pub enum ImageError {
     /// The dynamic linker's list cannot be had.
     #[error("unable to list the libraries of {0}: {1}")]
     Libraries(PathBuf, String),
-    /// The archive.
+    /// The archive could not be written.
     #[error("unable to write the image's archive")]
     Archive(#[source] std::io::Error),
-    /// The engine.
+    /// The engine could not be reached, or refused.
     #[error("unable to import the image")]
     Docker(#[from] DockerError),
     /// The engine took the archive and then failed.

@@ -35,9 +35,9 @@ pub enum Failure {
     /// A phase could not be done.
     #[error("error execution phase {phase}: {message}")]
     Phase {
-        /// The phase's name.
+        /// Name of the phase, such as `preflight`.
         phase: &'static str,
-        /// Why.
+        /// Why it failed, as kubeadm prints it.
         message: String,
     },
 }

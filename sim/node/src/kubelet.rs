@@ -22,7 +22,7 @@ pub const SIMULATED_LABEL: &str = "capwasm.dev/simulated";
 pub const NODES: &str = "/api/v1/nodes";
 /// Socket of the container runtime unless the configuration says otherwise.
 const CONTAINERD: &str = "unix:///var/run/containerd/containerd.sock";
-/// Annotation with that socket.
+/// Annotation with the socket of the container runtime.
 const CRI_SOCKET: &str = "kubeadm.alpha.kubernetes.io/cri-socket";
 
 /// The time as Kubernetes writes it.
@@ -33,7 +33,7 @@ pub fn now() -> String {
 /// How a node registers itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
-    /// Node name.
+    /// Name of the Node.
     pub name: String,
     hostname: String,
     address: String,

@@ -10,9 +10,9 @@ use capwasm_sim_service::faults::NodeFault;
 /// A machine as its shell and its kubeadm see it.
 #[async_trait]
 pub trait Node: Send + Sync {
-    /// Its files.
+    /// Its file system.
     fn files(&self) -> &dyn Files;
-    /// Its host name.
+    /// Its host name, which is the Node's name by default.
     fn hostname(&self) -> String;
     /// The address that other machines reach it at.
     fn address(&self) -> IpAddr;
@@ -20,7 +20,7 @@ pub trait Node: Send + Sync {
     fn version(&self) -> Option<String>;
     /// Whether a second control-plane node can share the first one's store, as members of one etcd do.
     fn shares_store(&self) -> bool;
-    /// What goes wrong on it now.
+    /// Failures that are in force on it now.
     fn faults(&self) -> Vec<NodeFault>;
     /// Makes this node's member of etcd one of the cluster whose CA has this DER; all members with their peer URLs.
     ///

@@ -5,7 +5,7 @@ use capwasm_apiserver::{ByteStream, PortForward};
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-/// Leads to `status.podIP`.
+/// Connects port-forwards to the port at `status.podIP`.
 #[derive(Clone, Copy, Debug)]
 pub struct ToPodAddress;
 

@@ -12,9 +12,9 @@ pub enum Trust<'a> {
     Nobody,
 }
 
-/// Who the client is.
+/// How the client authenticates.
 pub enum Credentials<'a> {
-    /// Nobody.
+    /// Not at all.
     Anonymous,
     /// A bearer token.
     Token(&'a str),
@@ -28,12 +28,12 @@ pub enum RestError {
     /// The server answered with a Status.
     #[error("{message}")]
     Status {
-        /// HTTP status code.
+        /// HTTP status.
         code: u16,
         /// The server's message, or its reason when there is none.
         message: String,
     },
-    /// No answer came.
+    /// No answer came; says why.
     #[error("{0}")]
     Unreachable(String),
     /// The client could not be made from what it was given.

@@ -30,7 +30,7 @@ use parse::{AndOr, Command, List, Part, Pipeline, Redirect, RedirectTo, Word};
 /// Deepest nesting of groups and substitutions.
 const MAX_DEPTH: usize = 32;
 
-/// Where a stream goes.
+/// Where output goes.
 #[derive(Clone)]
 pub enum Target {
     /// Collected in memory.
@@ -46,9 +46,9 @@ pub enum Target {
 /// Streams of the process that runs the shell.
 #[derive(Clone, Copy)]
 pub enum Inherited {
-    /// Standard output.
+    /// The process's standard output.
     Out,
-    /// Standard error.
+    /// The process's standard error.
     Error,
 }
 
@@ -76,10 +76,10 @@ impl Target {
     }
 }
 
-/// Streams of a command.
+/// Standard streams of a command.
 #[derive(Clone)]
 pub struct Streams {
-    /// Standard input, whole.
+    /// All of standard input.
     pub input: Bytes,
     /// Standard output.
     pub out: Target,
@@ -89,15 +89,15 @@ pub struct Streams {
 
 /// A command about to run.
 pub struct Invocation<'a> {
-    /// The machine.
+    /// The machine that it runs on.
     pub node: &'a dyn Node,
     /// Arguments without the command's name.
     pub arguments: &'a [String],
-    /// Working directory.
+    /// Working directory: an absolute path on the machine.
     pub directory: &'a str,
-    /// Environment.
+    /// Environment variables.
     pub environment: &'a BTreeMap<String, String>,
-    /// Streams.
+    /// Its input, and where its output goes.
     pub streams: &'a Streams,
 }
 
@@ -157,7 +157,6 @@ struct Shell<'n> {
     status: i32,
     directory: String,
     exited: bool,
-    /// Set by `set -e`.
     fails_fast: bool,
     /// Within a condition, where a failure ends nothing.
     tested: bool,

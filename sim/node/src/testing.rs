@@ -271,9 +271,9 @@ pub const JOIN: &str = "kubeadm join --config /run/kubeadm/kubeadm-join-config.y
 
 /// Images of a cluster's containers.
 pub struct Images {
-    /// Of nodes.
+    /// Image of nodes.
     pub node: String,
-    /// Of load balancers.
+    /// Image of load balancers.
     pub balancer: String,
 }
 

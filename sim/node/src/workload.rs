@@ -78,9 +78,9 @@ pub struct Workloads {
 
 /// A listener of one node; closes when cancelled.
 pub struct Serving {
-    /// Closes the listener.
+    /// Cancelling it closes the listener.
     pub stop: CancellationToken,
-    /// Cluster that is served.
+    /// Keyspace of the cluster that is served.
     pub keyspace: String,
 }
 
@@ -257,7 +257,6 @@ fn configuration(pod: &StaticPod) -> Result<ServerConfig, String> {
     Ok(config)
 }
 
-/// A node's listener.
 struct Listening {
     server: Server,
     address: SocketAddr,

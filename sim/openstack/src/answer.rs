@@ -34,7 +34,6 @@ impl Service {
     }
 }
 
-/// An answer.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub status: u16,
@@ -54,7 +53,6 @@ impl Answer {
         Answer { status, headers: Vec::new(), content_type: JSON, body: body.to_string().into() }
     }
 
-    /// Without a body.
     pub fn empty(status: u16) -> Answer {
         Answer { status, headers: Vec::new(), content_type: "", body: Bytes::new() }
     }

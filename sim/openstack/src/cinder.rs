@@ -10,7 +10,6 @@ use super::table::{Table, shown, text};
 /// Zone of all volumes that name none.
 const ZONE: &str = "nova";
 
-/// Volumes.
 #[derive(Default)]
 pub(super) struct Volumes {
     pub volumes: Table,
@@ -29,7 +28,6 @@ fn missing(id: &str) -> Answer {
     refused(404, &format!("Volume {id} could not be found."))
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer {
     let outcome = cloud.with(|state| route(cloud, state, scope, request));
     let answer = outcome.unwrap_or_else(|refusal| refusal);
@@ -48,17 +46,17 @@ fn versions(cloud: &Cloud) -> Value {
 }
 
 fn route(cloud: &Cloud, state: &mut State, scope: &Scope, request: &Request) -> Outcome {
-    let (method, mut parts) = request.route();
-    match parts.as_slice() {
+    let (method, mut segments) = request.route();
+    match segments.as_slice() {
         [] => return Ok(Answer::json(300, &versions(cloud))),
         ["v3"] => return Ok(Answer::json(200, &versions(cloud))),
         _ => {}
     }
     // The project may stand in the path.
-    let named = parts.get(1).is_some_and(|part| state.identity.projects.get(part).is_some());
-    let place = if named { format!("{}/", parts.remove(1)) } else { String::new() };
+    let named = segments.get(1).is_some_and(|part| state.identity.projects.get(part).is_some());
+    let place = if named { format!("{}/", segments.remove(1)) } else { String::new() };
     let view = |volume: &Value, detail: bool| view(cloud, &place, volume, detail);
-    let ["v3", rest @ ..] = parts.as_slice() else {
+    let ["v3", rest @ ..] = segments.as_slice() else {
         return Err(refused(404, "The resource could not be found."));
     };
     let find = |state: &State, id: &str| {
@@ -193,7 +191,7 @@ fn view(cloud: &Cloud, place: &str, volume: &Value, detail: bool) -> Value {
     found
 }
 
-/// Makes a volume; its id.
+/// Makes a volume, and returns its id.
 pub(super) fn create(cloud: &Cloud, state: &mut State, scope: &Scope, given: &Value) -> Result<String, Answer> {
     let size = given["size"].as_u64().or_else(|| given["size"].as_str()?.parse().ok());
     let size = size.ok_or_else(|| {
@@ -272,7 +270,6 @@ pub(super) fn delete(cloud: &Cloud, state: &mut State, id: &str) {
     cloud.later(|delays| delays.volume, id, move |_, state| drop(state.volumes.volumes.remove(&gone)));
 }
 
-/// A volume gets into a server.
 pub(super) fn attach(state: &mut State, id: &str, server: &str, device: &str) {
     if let Some(volume) = state.volumes.volumes.get_mut(id) {
         volume["status"] = json!("in-use");
@@ -284,7 +281,6 @@ pub(super) fn attach(state: &mut State, id: &str, server: &str, device: &str) {
     }
 }
 
-/// A volume leaves its server.
 pub(super) fn detach(state: &mut State, id: &str) {
     if let Some(volume) = state.volumes.volumes.get_mut(id) {
         volume["status"] = json!("available");

@@ -22,7 +22,6 @@ use super::octavia::Balancing;
 use super::pace::Pace;
 use super::{Delays, Nodes};
 
-/// A simulated OpenStack.
 pub(super) struct Cloud {
     /// `http://host:port`.
     pub base: String,
@@ -33,15 +32,13 @@ pub(super) struct Cloud {
     pub token_lifetime: Duration,
     pub runner: Option<Runner>,
     state: Mutex<State>,
-    /// Rung when something changed that traffic depends on.
+    /// Notified when something changed that traffic depends on.
     pub changed: Notify,
-    /// Cancelled when it ends.
     pub stop: CancellationToken,
     tasks: TaskTracker,
     own: Weak<Cloud>,
 }
 
-/// Everything that there is.
 #[derive(Default)]
 pub(super) struct State {
     pub identity: Identity,
@@ -52,7 +49,7 @@ pub(super) struct State {
     pub volumes: Volumes,
 }
 
-/// Who asks.
+/// Who sends a request, and with which rights.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Scope {
     pub user: String,
@@ -173,12 +170,10 @@ impl Quotas {
         self.0.insert((project.to_owned(), resource.to_owned()), limit);
     }
 
-    /// Back to no limits.
     pub fn clear(&mut self, project: &str) {
         self.0.retain(|(of, _), _| of != project);
     }
 
-    /// Whether one more fits.
     pub fn allows(&self, project: &str, resource: &str, used: u64) -> bool {
         let limit = self.limit(project, resource);
         limit < 0 || i64::try_from(used).is_ok_and(|used| used < limit)
@@ -200,17 +195,17 @@ pub(super) fn is_id(text: &str) -> bool {
     text.len() == 36 && uuid::Uuid::try_parse(text).is_ok()
 }
 
-/// Now, as `2026-11-22T04:46:13Z`.
+/// As `2026-11-22T04:46:13Z`.
 pub(super) fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Now, as `2026-11-22T04:46:13.000000`.
+/// As `2026-11-22T04:46:13.000000`.
 pub(super) fn now_exactly() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string()
 }
 
-/// Now, as `2026-11-22T04:46:13`.
+/// As `2026-11-22T04:46:13`.
 pub(super) fn now_plain() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S").to_string()
 }

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::table::{items, text};
 
-/// Where scripts lie.
 const SCRIPTS: &str = "/var/lib/cloud/instance/scripts";
 /// Modules that say what a simulated machine is anyway.
 const HARMLESS: [&str; 12] = [
@@ -41,7 +40,6 @@ pub(super) struct Facts {
     pub files: Vec<(String, String)>,
 }
 
-/// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
     pub path: String,

@@ -11,9 +11,9 @@ use super::table::{Table, text};
 use capwasm_sim_service::faults::Fault;
 
 pub(super) fn answer(front: &Front, request: &Request) -> Answer {
-    let (method, parts) = request.route();
+    let (method, segments) = request.route();
     let problem = |status: u16, message: String| Answer::json(status, &json!({ "message": message }));
-    match (method, parts.as_slice()) {
+    match (method, segments.as_slice()) {
         ("GET", ["faults"]) => Answer::json(200, &json!(front.faults.list())),
         ("POST", ["faults"]) => {
             let given = request.json().unwrap_or_default();

@@ -78,7 +78,7 @@ pub(super) async fn run(cloud: Arc<Cloud>) {
     }
 }
 
-/// Which address leads where.
+/// For each floating IP and load balancer's address on loopback, which ports lead to which servers.
 fn wanted(cloud: &Cloud, state: &State) -> BTreeMap<IpAddr, Configuration> {
     let mut found: BTreeMap<IpAddr, Configuration> = BTreeMap::new();
     let loopback = |text: &str| text.parse::<IpAddr>().ok().filter(IpAddr::is_loopback);

@@ -23,7 +23,7 @@ use capwasm_sim_service::faults::{CallFault, Faults, Verdict};
 /// Largest request body: images of tests are small.
 const MAX_BODY: usize = 64 << 20;
 
-/// What a connection needs.
+/// What every connection of the HTTP server shares.
 #[derive(Clone)]
 pub(super) struct Front {
     pub cloud: Arc<Cloud>,
@@ -148,7 +148,7 @@ fn perform(cloud: &Cloud, service: Service, request: &Request) -> Answer {
     let scope = match scope {
         Some(scope) => scope,
         // What versions there are is nobody's secret.
-        None if request.parts.len() <= 1 && request.method == "GET" => Default::default(),
+        None if request.segments.len() <= 1 && request.method == "GET" => Default::default(),
         None => return Answer::unauthorized(service, &format!("{}/identity", cloud.base)),
     };
     let answer = match service {

@@ -8,7 +8,6 @@ use super::cloud::{Cloud, Scope, State, new_id, now};
 use super::request::Request;
 use super::table::{Table, merge, shown, text, texts};
 
-/// Images.
 #[derive(Default)]
 pub(super) struct Images {
     pub images: Table,
@@ -66,15 +65,14 @@ fn refused(status: u16, message: &str) -> Answer {
     Answer::failure(Service::Glance, status, "", message)
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer {
     cloud.with(|state| route(cloud, state, scope, request)).unwrap_or_else(|refusal| refusal)
 }
 
 fn route(cloud: &Cloud, state: &mut State, scope: &Scope, request: &Request) -> Outcome {
-    let (method, parts) = request.route();
+    let (method, segments) = request.route();
     let missing = |id: &str| refused(404, &format!("No image found with ID {id}"));
-    match (method, parts.as_slice()) {
+    match (method, segments.as_slice()) {
         ("GET", [] | ["versions"]) => {
             let links = json!([{ "rel": "self", "href": format!("{}/image/v2/", cloud.base) }]);
             let version = |minor: u32| {

@@ -21,17 +21,17 @@ const LABEL: &str = "capwasm.dev/openstack-server";
 pub struct Boot {
     /// Host name.
     pub name: String,
-    /// Decoded.
+    /// Decoded: cloud-config, or whatever the server was given.
     pub user_data: Vec<u8>,
     /// Availability zone.
     pub zone: String,
     /// The image as Glance has it; `kube_version` and `name` say which Kubernetes it has.
     pub image: Value,
-    /// The server's own.
+    /// The server's `metadata`, as Nova has it.
     pub metadata: Value,
 }
 
-/// A machine that runs.
+/// The container that a server runs as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guest {
     /// Name of the container.
@@ -48,7 +48,7 @@ pub struct Guests {
 }
 
 impl Guests {
-    /// On an engine.
+    /// Containers on the engine that `nodes` names.
     pub fn new(nodes: Nodes) -> Guests {
         Guests { docker: Docker::unix(nodes.engine), version: nodes.version, pulled: tokio::sync::Mutex::default() }
     }

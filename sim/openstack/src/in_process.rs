@@ -33,7 +33,6 @@ use super::octavia::Part;
 use super::pace::{Looks, Pace};
 use super::table::{Table, merge, text};
 
-/// Life of a token.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// A simulated OpenStack of one project that is called as a function.
@@ -65,7 +64,7 @@ impl InProcess {
         Some(front::response(answer, request.method() == Method::HEAD))
     }
 
-    /// Its failures on request.
+    /// Failures that a test can request.
     pub fn faults(&self) -> &Faults {
         &self.front.faults
     }

@@ -12,7 +12,7 @@ use capwasm_sim_service::faults::fits;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Call {
-    /// Method.
+    /// In upper case: `POST`.
     pub method: String,
     /// Path with the service's part and without the query: `/networking/v2.0/ports`.
     pub path: String,
@@ -43,7 +43,7 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// All calls.
+    /// All calls, the oldest first.
     pub fn calls(&self) -> Vec<Call> {
         self.calls.lock().clone()
     }
@@ -53,7 +53,7 @@ impl Journal {
         self.calls.lock().len()
     }
 
-    /// Whether there was none.
+    /// Whether nothing was called.
     pub fn is_empty(&self) -> bool {
         self.calls.lock().is_empty()
     }
@@ -75,7 +75,6 @@ impl Journal {
         let _ = self.length.subscribe().wait_for(|length| *length >= calls).await;
     }
 
-    /// Adds a call.
     pub(super) fn add(&self, call: Call) {
         let length = {
             let mut calls = self.calls.lock();

@@ -10,13 +10,11 @@ use super::cloud::{Cloud, Scope, State, new_id, plain_id};
 use super::request::Request;
 use super::table::{Table, shown, text};
 
-/// Region of all endpoints.
 pub(super) const REGION: &str = "RegionOne";
 /// Domain of all users and projects.
 const DOMAIN: &str = "default";
 const ROLES: [&str; 4] = ["admin", "member", "reader", "load-balancer_member"];
 
-/// Users, projects and tokens.
 #[derive(Default)]
 pub(super) struct Identity {
     pub projects: Table,
@@ -41,7 +39,7 @@ struct Token {
 }
 
 impl Identity {
-    /// Adds a project; its id.
+    /// Adds a project, and returns its id.
     pub fn add_project(&mut self, name: &str) -> String {
         let id = plain_id();
         self.projects.insert(json!({
@@ -67,7 +65,7 @@ impl Identity {
         self.credentials.insert(made);
     }
 
-    /// No token is valid any more.
+    /// Makes every token invalid.
     pub fn revoke_all(&mut self) {
         self.tokens.clear();
     }
@@ -76,7 +74,7 @@ impl Identity {
         self.clock.unwrap_or_else(Timestamp::now)
     }
 
-    /// Adds a user; its id.
+    /// Adds a user, and returns its id.
     pub fn add_user(&mut self, name: &str, password: &str, project: &str) -> String {
         let id = plain_id();
         self.users.insert(json!({
@@ -94,7 +92,7 @@ impl Identity {
         }
     }
 
-    /// Adds an application credential; its id.
+    /// Adds an application credential, and returns its id.
     pub fn add_credential(&mut self, user: &str, project: &str, name: &str, secret: &str) -> String {
         let id = plain_id();
         let roles: Vec<Value> = self.roles(user, project).into_iter().map(|role| role_document(&role)).collect();
@@ -167,14 +165,13 @@ fn missing(what: &str, id: &str) -> Answer {
     refused(404, &format!("Could not find {what}: {id}."))
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, request: &Request) -> Answer {
     let outcome = cloud.with(|state| route(cloud, state, request));
     outcome.unwrap_or_else(|refusal| refusal).with("vary", "X-Auth-Token")
 }
 
 fn route(cloud: &Cloud, state: &mut State, request: &Request) -> Outcome {
-    let (method, parts) = request.route();
+    let (method, segments) = request.route();
     let root = format!("{}/identity", cloud.base);
     let version = || {
         json!({
@@ -183,7 +180,7 @@ fn route(cloud: &Cloud, state: &mut State, request: &Request) -> Outcome {
             "media-types": [{ "base": "application/json", "type": "application/vnd.openstack.identity-v3+json" }],
         })
     };
-    match (method, parts.as_slice()) {
+    match (method, segments.as_slice()) {
         ("GET", []) => {
             let body = json!({ "versions": { "values": [version()] } });
             return Ok(Answer::json(300, &body).with("location", format!("{root}/v3/")));
@@ -196,7 +193,7 @@ fn route(cloud: &Cloud, state: &mut State, request: &Request) -> Outcome {
     let token = request.header("x-auth-token").unwrap_or_default();
     let scope = state.identity.scope(token).ok_or_else(unauthorized)?;
     let subject = request.header("x-subject-token").unwrap_or_default();
-    match (method, parts.as_slice()) {
+    match (method, segments.as_slice()) {
         ("GET" | "HEAD", ["v3", "auth", "tokens"]) => {
             let found = state.identity.valid(subject).cloned();
             let found = found.ok_or_else(|| refused(404, "Failed to validate token"))?;

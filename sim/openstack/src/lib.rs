@@ -79,7 +79,7 @@ use seed::Credentials;
 pub struct Options {
     /// Where all services listen; port 0 stands for any that is free.
     pub listen: SocketAddr,
-    /// How long things take.
+    /// How long servers, load balancers and volumes are under way.
     pub delays: Delays,
     /// Availability zones of Nova. Every server in the zone [`FAILING_ZONE`], which is always there besides, ends in `ERROR`.
     pub zones: Vec<String>,
@@ -149,7 +149,7 @@ pub enum StartError {
     Engine(String),
 }
 
-/// A running simulated OpenStack.
+/// A simulated OpenStack that serves requests.
 pub struct OpenStack {
     address: SocketAddr,
     cloud: Arc<Cloud>,
@@ -186,7 +186,7 @@ impl OpenStack {
         Ok(OpenStack { address, cloud, faults: options.faults, journal, credentials, _range: range })
     }
 
-    /// Where it listens.
+    /// The address that all services listen on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -206,7 +206,7 @@ impl OpenStack {
         &self.journal
     }
 
-    /// Its failures on request.
+    /// Failures that a test can request.
     pub fn faults(&self) -> &Faults {
         &self.faults
     }

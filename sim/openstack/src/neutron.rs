@@ -37,7 +37,6 @@ pub(super) struct Networking {
 }
 
 impl Networking {
-    /// Resources of a kind.
     pub fn table(&self, kind: Kind) -> &Table {
         match kind {
             Kind::Network => &self.networks,
@@ -159,7 +158,6 @@ fn fresh(project: &str) -> Value {
     })
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer {
     let outcome = cloud.with(|state| route(cloud, &mut state.networking, scope, request));
     outcome.unwrap_or_else(|refusal| refusal)
@@ -170,8 +168,8 @@ fn not_found() -> Answer {
 }
 
 fn route(cloud: &Cloud, state: &mut Networking, scope: &Scope, request: &Request) -> Outcome {
-    let (method, parts) = request.route();
-    let rest = match parts.as_slice() {
+    let (method, segments) = request.route();
+    let rest = match segments.as_slice() {
         [] => {
             let link = json!([{ "rel": "self", "href": format!("{}/networking/v2.0/", cloud.base) }]);
             let versions = json!({ "versions": [{ "id": "v2.0", "status": "CURRENT", "links": link }] });

@@ -17,7 +17,6 @@ use super::nova;
 /// Lines of a console that are kept.
 const CONSOLE: usize = 500;
 
-/// Runs servers' nodes.
 pub(super) struct Runner {
     guests: Guests,
     servers: Mutex<HashMap<String, Server>>,
@@ -42,7 +41,6 @@ impl Runner {
         Runner { guests: Guests::new(nodes), servers: Mutex::default() }
     }
 
-    /// Its machines.
     pub fn guests(&self) -> &Guests {
         &self.guests
     }
@@ -139,7 +137,7 @@ fn tell(cloud: &Cloud, id: &str, order: Order) -> bool {
     servers.get(id).is_some_and(|server| server.orders.send(order).is_ok())
 }
 
-/// An `ACTIVE` server boots, where servers do.
+/// Boots an `ACTIVE` server, where servers become nodes.
 pub(super) fn boot(cloud: &Cloud, id: &str) {
     let (Some(runner), Some(shared)) = (&cloud.runner, cloud.shared()) else { return };
     let (orders, receiver) = unbounded_channel();

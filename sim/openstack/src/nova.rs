@@ -14,10 +14,9 @@ use super::request::Request;
 use super::table::{Table, shown, text};
 pub(super) use build::{booted, remove};
 
-/// Newest microversion: 2.103.
+/// The newest microversion is 2.103.
 const NEWEST: u32 = 103;
 
-/// What Nova has.
 #[derive(Default)]
 pub(super) struct Compute {
     pub flavors: Table,
@@ -48,7 +47,6 @@ struct Call<'a> {
     minor: u32,
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer {
     let asked = microversion(request);
     let (spoken, outcome) = match &asked {
@@ -91,8 +89,8 @@ fn version_document(cloud: &Cloud) -> Value {
 }
 
 fn route(call: &Call<'_>, state: &mut State) -> Outcome {
-    let (method, parts) = call.request.route();
-    let rest = match parts.as_slice() {
+    let (method, segments) = call.request.route();
+    let rest = match segments.as_slice() {
         [] => return Ok(Answer::json(200, &json!({ "versions": [version_document(call.cloud)] }))),
         ["v2.1"] => return Ok(Answer::json(200, &json!({ "version": version_document(call.cloud) }))),
         ["v2.1", rest @ ..] => rest,
@@ -145,7 +143,7 @@ fn links(cloud: &Cloud, kind: &str, id: &str) -> Value {
     ])
 }
 
-/// Adds a flavor; its id.
+/// Adds a flavor, and returns its id.
 pub(super) fn add_flavor(state: &mut State, given: &Value) -> String {
     let id = given["id"].as_str().map_or_else(new_id, str::to_owned);
     let number = |name: &str, other: u64| given[name].as_u64().unwrap_or(other);

@@ -97,14 +97,13 @@ fn not_found() -> Answer {
     Answer::json(404, &json!({ "code": 404, "title": "Not Found", "description": "" }))
 }
 
-/// Answers a call.
 pub(super) fn answer(cloud: &Cloud, scope: &Scope, request: &Request) -> Answer {
     cloud.with(|state| route(cloud, state, scope, request)).unwrap_or_else(|refusal| refusal)
 }
 
 fn route(cloud: &Cloud, state: &mut State, scope: &Scope, request: &Request) -> Outcome {
-    let (method, parts) = request.route();
-    let rest = match parts.as_slice() {
+    let (method, segments) = request.route();
+    let rest = match segments.as_slice() {
         [] => return Ok(Answer::json(200, &documents::versions(&cloud.base))),
         ["v2" | "v2.0", "lbaas", rest @ ..] => rest,
         _ => return Err(not_found()),

@@ -6,9 +6,9 @@ use serde_json::Value;
 use super::Delays;
 use super::cloud::{Cloud, State};
 
-/// How long things take.
+/// When what is under way is done.
 pub(super) enum Pace {
-    /// So much time.
+    /// After this time.
     Time(Delays),
     /// Until they were looked at so often: nothing waits for a clock then, and nothing runs in the background.
     Looks(Looks),

@@ -10,9 +10,8 @@ pub(super) struct Request {
     pub method: String,
     /// Path with the service's part.
     pub path: String,
-    /// The parts of the path behind the service's, decoded.
-    pub parts: Vec<String>,
-    /// Query as it came.
+    /// The segments of the path behind the service's, decoded.
+    pub segments: Vec<String>,
     pub raw_query: String,
     /// Query in order, decoded.
     pub query: Vec<(String, String)>,
@@ -28,7 +27,7 @@ impl Request {
         Request {
             method: method.to_owned(),
             path: path.to_owned(),
-            parts: rest.split('/').filter(|part| !part.is_empty()).map(decode).collect(),
+            segments: rest.split('/').filter(|part| !part.is_empty()).map(decode).collect(),
             raw_query: raw_query.to_owned(),
             query: form_urlencoded::parse(raw_query.as_bytes()).into_owned().collect(),
             headers,
@@ -36,9 +35,9 @@ impl Request {
         }
     }
 
-    /// Method and parts of the path, to match on.
+    /// Method and segments of the path, to match on.
     pub fn route(&self) -> (&str, Vec<&str>) {
-        (&self.method, self.parts.iter().map(String::as_str).collect())
+        (&self.method, self.segments.iter().map(String::as_str).collect())
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

@@ -11,7 +11,7 @@ use super::table::Table;
 const PASSWORD: &str = "secret";
 const SECRET: &str = "app-cred-secret";
 
-/// How to get in.
+/// Clouds by which clients sign in: a password of each user, and an application credential.
 pub(super) struct Credentials {
     credential: String,
 }

@@ -67,7 +67,7 @@ impl Addresses {
         self.used.insert(number(address));
     }
 
-    /// Gives an address back.
+    /// Makes an address available again.
     pub fn release(&mut self, address: Ipv4Addr) {
         self.used.remove(&number(address));
     }

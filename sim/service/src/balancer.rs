@@ -26,7 +26,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a server that did not answer is asked last.
 const DOWN: Duration = Duration::from_secs(2);
 
-/// A running load balancer.
+/// A TCP load balancer on one address, with a listener for each port of its configuration.
 pub struct Balancer {
     address: IpAddr,
     ports: Mutex<HashMap<u16, Port>>,

@@ -13,18 +13,18 @@ use tokio::net::{TcpStream, UnixStream};
 /// Why a request got no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum DockerError {
-    /// Nobody listens.
+    /// Nobody listens at the address.
     #[error("unable to connect to {0}")]
     Connect(Address, #[source] std::io::Error),
-    /// The exchange broke.
+    /// The connection ended, or what came is no answer.
     #[error("the exchange with the engine broke: {0}")]
     Exchange(String),
-    /// The engine refused.
+    /// The engine answered with an error.
     #[error("the engine answered {status}: {message}")]
     Refused {
-        /// HTTP status code.
+        /// HTTP status.
         status: u16,
-        /// Its message.
+        /// The engine's message.
         message: String,
     },
 }
@@ -47,7 +47,7 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// An engine.
+/// A client of a Docker engine.
 #[derive(Debug, Clone)]
 pub struct Docker {
     address: Address,

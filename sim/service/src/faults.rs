@@ -47,23 +47,23 @@ pub const LABEL: &str = "capwasm.dev/simulate";
 /// Environment variable with faults, inside a real container.
 pub const VARIABLE: &str = "CAPWASM_SIMULATE";
 
-/// Something that goes wrong.
+/// A failure on request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Fault {
-    /// On one node.
+    /// A failure of one node.
     Node {
         /// Name of its container.
         container: String,
-        /// What.
+        /// What fails.
         fault: NodeFault,
     },
-    /// In the engine's API.
+    /// A failure of calls of an API.
     Call(CallFault),
 }
 
 impl Fault {
-    /// A fault of one node.
+    /// A failure of the node in this container.
     pub fn node(container: impl Into<String>, fault: NodeFault) -> Fault {
         Fault::Node { container: container.into(), fault }
     }
@@ -75,7 +75,7 @@ impl Fault {
 pub enum NodeFault {
     /// The node does not join.
     NeverJoin,
-    /// Its bootstrap fails.
+    /// Its kubeadm fails.
     FailBootstrap,
     /// Its bootstrap begins late: at least and at most.
     SlowStart(Duration, Duration),
@@ -155,7 +155,7 @@ impl TryFrom<String> for NodeFault {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallFault {
-    /// Method; empty: any.
+    /// HTTP method; empty for any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub method: String,
     /// Path without the version; `*` stands for any text, empty for any path.
@@ -167,13 +167,13 @@ pub struct CallFault {
     /// Paths among them that it does not concern.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub spares: String,
-    /// Message of the answer.
+    /// Message of the error that is answered.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The whole body of the answer, in place of one that has the message as the service would put it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Milliseconds before the answer.
+    /// Milliseconds to wait before the answer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub delay_ms: u64,
     /// Whether the call takes effect before it goes wrong, as when only its answer is lost.

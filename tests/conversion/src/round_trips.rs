@@ -83,7 +83,6 @@ pub fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap()
 }
 
-/// Where two values differ.
 pub fn differences(at: &str, a: &Value, b: &Value, found: &mut Vec<String>) {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => {

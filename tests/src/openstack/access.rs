@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 /// One cloud of a `clouds.yaml`.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Ends in `/v3`.
+    /// URL of Keystone, which ends in `/v3`.
     pub auth_url: String,
     /// The member `auth` without the URL.
     pub auth: Value,
 }
 
 impl Access {
-    /// The cloud of this name.
+    /// The cloud of this name; panics when there is none.
     pub fn of(clouds_yaml: &str, name: &str) -> Access {
         let clouds: Value = serde_saphyr::from_str(clouds_yaml).expect("clouds.yaml is YAML");
         let mut auth = clouds["clouds"][name]["auth"].clone();

@@ -18,9 +18,9 @@ const PROVIDER: &str = "openstack-infra";
 pub struct Bed {
     /// `capwasm up`, with the provider.
     pub management: Management,
-    /// Where its clusters go.
+    /// The OpenStack project in which its clusters are made.
     pub project: Project,
-    /// Between the two.
+    /// The proxy through which the provider reaches OpenStack.
     pub proxy: Proxy,
     /// Objects of the namespace that is named for the test.
     pub objects: Objects,
@@ -42,7 +42,7 @@ impl Bed {
         Bed::on(management, &admin, test, Some(fake)).await
     }
 
-    /// On real services.
+    /// A bed on real services.
     pub async fn real(admin: &Access, test: &str) -> Bed {
         Bed::real_under(Management::start(), admin, test).await
     }
@@ -102,7 +102,7 @@ impl Bed {
         self.objects.until("WasmProvider", PROVIDER, "it serves with its grants", serves).await;
     }
 
-    /// Creates objects.
+    /// Creates objects, one after the other.
     pub async fn create(&self, documents: impl IntoIterator<Item = Value>) {
         for document in documents {
             self.objects.create(&document).await;

@@ -22,18 +22,18 @@ pub struct Cloud {
     token: String,
     /// Public URLs by type of service.
     pub catalog: BTreeMap<String, String>,
-    /// Of the token.
+    /// Id of the token's project.
     pub project_id: String,
-    /// Of the token.
+    /// Id of the token's user.
     pub user_id: String,
 }
 
-/// What a service answers.
+/// What a service answers to a request.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// HTTP status code.
+    /// HTTP status.
     pub status: u16,
-    /// Headers.
+    /// HTTP headers.
     pub headers: HeaderMap,
     /// JSON; text where it is none; null where there is nothing.
     pub body: Value,
@@ -71,7 +71,7 @@ impl Cloud {
         Ok(Cloud { http, token, catalog, project_id, user_id })
     }
 
-    /// With a new token.
+    /// Gets a token; panics when there is none to be had.
     pub async fn log_in(access: &Access) -> Cloud {
         match Cloud::try_log_in(access).await {
             Ok(cloud) => cloud,
@@ -79,7 +79,7 @@ impl Cloud {
         }
     }
 
-    /// Its token.
+    /// The token of its requests.
     pub fn token(&self) -> &str {
         &self.token
     }

@@ -157,7 +157,7 @@ pub fn recorded() -> Answers {
     serde_json::from_str(&text).expect("the recorded answers are JSON")
 }
 
-/// Replaces what is recorded.
+/// Writes the recorded answers anew.
 pub fn record(answers: &Answers) {
     let text = serde_json::to_string_pretty(answers).expect("answers are JSON");
     std::fs::write(file(), text + "\n").expect("the recorded answers can be written");

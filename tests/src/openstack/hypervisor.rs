@@ -19,7 +19,6 @@ use tokio::sync::oneshot;
 use super::{Cloud, Proxy};
 use crate::objects::text;
 
-/// Between two looks.
 const GLANCE: Duration = Duration::from_millis(200);
 /// For so long after a write something may still change.
 const UNREST: Duration = Duration::from_secs(10);
@@ -64,7 +63,7 @@ impl Hypervisor {
         &self.external_network
     }
 
-    /// Removes the external network.
+    /// Removes the external network that was made for it.
     pub async fn end(self, admin: &Cloud) {
         for network in
             admin.list("network", &format!("/v2.0/networks?name={}", self.external_network), "networks").await
@@ -95,7 +94,6 @@ async fn external_network(admin: &Cloud, name: &str, range: u8) {
     admin.post("network", "/v2.0/subnets", &subnet).await;
 }
 
-/// What there is.
 struct Look {
     admin: Cloud,
     cloud: Cloud,

@@ -8,10 +8,10 @@ const CORE: &str = "cluster.x-k8s.io/v1beta2";
 const IDENTITY: &str = "cloud-config";
 /// End of the name of [`machine`]'s bootstrap Secret, which nobody owns: it stays when its Machine goes.
 pub const BOOTSTRAP: &str = "-bootstrap";
-/// What it holds.
+/// User data in that Secret.
 pub const USER_DATA: &str = "#cloud-config\nruncmd: [\"true\"]\n";
 
-/// The identity's Secret.
+/// The Secret that `identityRef` names, with `clouds.yaml` and perhaps a CA.
 pub fn identity(namespace: &str, clouds_yaml: &str, cacert: Option<&str>) -> Value {
     let mut data = json!({"clouds.yaml": clouds_yaml});
     if let Some(cacert) = cacert {

@@ -15,13 +15,13 @@ pub const LOOK: Duration = Duration::from_millis(500);
 
 /// A project with one user, who has the roles of a CAPO user.
 pub struct Project {
-    /// Of the admin.
+    /// Signed in as the admin.
     pub admin: Cloud,
-    /// Of the project's user.
+    /// Signed in as the project's user.
     pub cloud: Cloud,
     /// How its user logs in.
     pub access: Access,
-    /// Its name.
+    /// Name of the project and of its user.
     pub name: String,
 }
 

@@ -26,16 +26,16 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
-/// A call that came.
+/// One call that came to the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// HTTP method.
+    /// Its method.
     pub method: Method,
     /// Type of service as in the catalog; empty until a client has seen one.
     pub service: String,
     /// Below the service's endpoint, without the query.
     pub path: String,
-    /// Without the question mark.
+    /// Query without the question mark.
     pub query: String,
     /// What was answered; none when the client was cut off.
     pub status: Option<u16>,
@@ -113,7 +113,6 @@ pub struct Proxy {
 
 struct Shared {
     http: Client<HttpConnector, Full<Bytes>>,
-    /// With scheme and port.
     origin: Mutex<String>,
     state: Mutex<State>,
     /// Whether everything is cut off.
@@ -123,7 +122,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     calls: Vec<Call>,
-    /// All that there ever were.
+    /// How many there ever were.
     writes: usize,
     rule: Option<Rule>,
     cutting: Option<Cutting>,
@@ -139,7 +138,6 @@ struct Cutting {
     seen: BTreeSet<(usize, String)>,
     /// Writes that had an effect, by service.
     writes: BTreeMap<String, usize>,
-    /// Nothing passes any more.
     is_closed: bool,
     /// Reads are no last calls.
     writes_only: bool,
@@ -226,22 +224,22 @@ impl Proxy {
         &self.upstream
     }
 
-    /// Scheme, host and port.
+    /// Its own scheme, host and port.
     pub fn origin(&self) -> String {
         self.shared.origin.lock().expect("nobody panics").clone()
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its certificate as PEM.
+    /// The certificate that it serves with, PEM.
     pub fn certificate(&self) -> &str {
         self.certificate.as_deref().unwrap_or_default()
     }
 
-    /// All calls until now.
+    /// All calls until now, the oldest first.
     pub fn calls(&self) -> Vec<Call> {
         self.state().calls.clone()
     }

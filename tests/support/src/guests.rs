@@ -79,7 +79,7 @@ pub fn hostile() -> Vec<(String, String)> {
     found
 }
 
-/// The workspace's folder.
+/// The repository's folder.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.ancestors().find(|folder| folder.join("wit/provider.wit").exists());

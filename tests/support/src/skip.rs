@@ -92,7 +92,7 @@ pub fn busybox(test: &str) -> bool {
     there
 }
 
-/// Debian's registry.
+/// The program of Debian's package `docker-registry`.
 pub const REGISTRY: &str = "docker-registry";
 
 /// Whether there is Debian's registry; otherwise `test` is told to be skipped.

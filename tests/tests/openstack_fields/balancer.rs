@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::world::{make, member, neutron, octavia, remove, tagged, with};
 
-/// What was there before.
+/// Resources of OpenStack that the test made before the cluster.
 #[derive(Default)]
 pub struct Given {
     flavor: String,

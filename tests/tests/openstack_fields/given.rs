@@ -68,7 +68,6 @@ pub fn by_tags() -> Value {
     })
 }
 
-/// By ids.
 pub fn by_id(given: &Given) -> Value {
     json!({
         "identityRef": manifests::identity_ref(),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{make, only, remove};
 
-/// What was there before.
+/// Resources of OpenStack that the test made before the cluster.
 #[derive(Default)]
 pub struct Given {
     flavor: String,

@@ -18,7 +18,7 @@ pub fn limited(address: &str) -> Value {
     })
 }
 
-/// That keeps what it made.
+/// A pool with the reclaim policy `Retain`.
 pub fn keeping(network: &str) -> Value {
     json!({"identityRef": manifests::identity_ref(), "reclaimPolicy": "Retain", "floatingIPNetwork": {"id": network}})
 }

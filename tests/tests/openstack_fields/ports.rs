@@ -11,7 +11,7 @@ use crate::world::{
     administrator, administrator_ref, machine_spec, make, neutron, nothing_is_left, only, remove, tagged, with,
 };
 
-/// What was there before.
+/// Resources of OpenStack that the test made before the cluster.
 #[derive(Default)]
 pub struct Given {
     project: String,

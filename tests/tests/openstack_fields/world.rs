@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 /// Secret of [`administrator`]'s credentials.
 const ADMINISTRATOR: &str = "administrator-config";
 
-/// `spec.identityRef` of [`administrator`].
 pub fn administrator_ref() -> Value {
     json!({"name": ADMINISTRATOR, "cloudName": "openstack", "region": "RegionOne"})
 }
@@ -75,7 +74,6 @@ pub async fn member(bed: &Bed, pool: &Value) -> Value {
     .await
 }
 
-/// The external network.
 pub async fn public(cloud: &Cloud) -> Value {
     only(cloud, "network", "/v2.0/networks?name=public", "networks").await
 }

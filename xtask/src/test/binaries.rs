@@ -7,14 +7,12 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// One test binary.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Binary {
     /// Of cargo's target: the file in `tests/`, or the crate for unit tests.
     pub name: String,
     /// The folder of its package, in which cargo would run it.
     pub folder: PathBuf,
-    /// The executable.
     pub file: PathBuf,
 }
 

@@ -35,7 +35,6 @@ impl Part {
         }
     }
 
-    /// The part of a name.
     pub fn named(name: &str) -> Option<Part> {
         Part::ALL.into_iter().find(|part| part.name() == name)
     }

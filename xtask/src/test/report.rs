@@ -18,7 +18,7 @@ pub struct Told {
     sampled: Parts,
 }
 
-/// (test, binary) by part.
+/// By part: test and binary.
 type Parts = BTreeMap<String, BTreeSet<(String, String)>>;
 
 impl Told {

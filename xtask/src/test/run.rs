@@ -18,9 +18,7 @@ pub struct Outcome {
     pub counts: Counts,
     /// It ended without success.
     pub failed: bool,
-    /// What it printed.
     pub output: String,
-    /// Wall time.
     pub took: Duration,
 }
 

@@ -6,7 +6,7 @@ use capwasm_api::contract::{BootstrapConfig, ControlPlane, InfrastructureMachine
 use capwasm_api::kinds::{ContractReference, Machine};
 use capwasm_api::names::{CORE_GROUP, labels};
 use capwasm_object::{json, meta};
-use capwasm_reconcile::interests::Parts;
+use capwasm_reconcile::interests::Fields;
 use capwasm_reconcile::{CacheError, ClusterId, Pass, ReconcileError, Results, Selector};
 use capwasm_remote::{Remote, Workload};
 use jiff::Timestamp;
@@ -94,7 +94,7 @@ impl Observed {
 pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
     let machine: Machine = draft::read(&pass.object)?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
-    let cluster = view.get_part(&kinds::cluster(), namespace, &machine.spec.cluster_name, OF_CLUSTER).await?;
+    let cluster = view.get_for_fields(&kinds::cluster(), namespace, &machine.spec.cluster_name, OF_CLUSTER).await?;
     let bootstrap = external::read_optional(view, namespace, machine.spec.bootstrap.config_ref.as_ref()).await?;
     let infrastructure = external::read(view, namespace, &machine.spec.infrastructure_ref).await?;
     let Owners { set, deployment, pool } = owners(pass, &machine).await?;
@@ -120,14 +120,14 @@ pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed
 }
 
 /// What of a Cluster a Machine follows; the rest of its status changes with every Machine.
-const OF_CLUSTER: Parts =
+const OF_CLUSTER: Fields =
     &["/metadata/deletionTimestamp", "/spec/controlPlaneRef", "/spec/paused", "/status/initialization"];
 /// What of a MachineSet its Machines follow.
-const OF_SET: Parts = &["/metadata/annotations", "/metadata/labels", "/spec/template"];
+const OF_SET: Fields = &["/metadata/annotations", "/metadata/labels", "/spec/template"];
 /// What of a MachineDeployment its Machines follow.
-const OF_DEPLOYMENT: Parts = &["/metadata/annotations", "/spec/rollout", "/spec/template"];
+const OF_DEPLOYMENT: Fields = &["/metadata/annotations", "/spec/rollout", "/spec/template"];
 /// What of a MachinePool its Machines follow.
-const OF_POOL: Parts = &["/spec/template/spec/version"];
+const OF_POOL: Fields = &["/spec/template/spec/version"];
 
 /// What controls a Machine.
 #[derive(Default)]
@@ -145,14 +145,14 @@ async fn owners(pass: &Pass<'_>, machine: &Machine) -> Result<Owners, CacheError
     };
     match owner.kind.as_str() {
         "MachineSet" => {
-            owners.set = pass.view.get_part(&kinds::machine_set(), namespace, &owner.name, OF_SET).await?;
+            owners.set = pass.view.get_for_fields(&kinds::machine_set(), namespace, &owner.name, OF_SET).await?;
             if let Some(name) = owners.set.as_deref().and_then(|set| meta::label(set, labels::DEPLOYMENT_NAME)) {
                 let kind = kinds::machine_deployment();
-                owners.deployment = pass.view.get_part(&kind, namespace, name, OF_DEPLOYMENT).await?;
+                owners.deployment = pass.view.get_for_fields(&kind, namespace, name, OF_DEPLOYMENT).await?;
             }
         }
         "MachinePool" => {
-            owners.pool = pass.view.get_part(&kinds::machine_pool(), namespace, &owner.name, OF_POOL).await?;
+            owners.pool = pass.view.get_for_fields(&kinds::machine_pool(), namespace, &owner.name, OF_POOL).await?;
         }
         _ => {}
     }

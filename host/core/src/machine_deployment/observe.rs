@@ -51,7 +51,8 @@ pub(super) fn set(object: Arc<Value>) -> Result<Set, ReconcileError> {
 pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
     let deployment: MachineDeployment = draft::read_defaulted(&pass.object)?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
-    let cluster = view.get_part(&kinds::cluster(), namespace, &deployment.spec.cluster_name, &["/spec/paused"]).await?;
+    let cluster =
+        view.get_for_fields(&kinds::cluster(), namespace, &deployment.spec.cluster_name, &["/spec/paused"]).await?;
     let uid = deployment.metadata.uid.as_str();
     let owned = view.list(&kinds::machine_set(), Some(namespace), &Selector::owned_by(uid)).await?;
     let controlled = owned.into_iter().filter(|object| owners::controller_uid(object) == Some(uid));

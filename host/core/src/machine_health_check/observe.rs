@@ -119,7 +119,7 @@ async fn connect(remote: &Remote, pass: &Pass<'_>, observed: &mut Observed) -> O
 }
 
 async fn see(workload: &Workload, view: &View, name: &str) -> Result<NodeSight, CacheError> {
-    let node = workload.view(view).get_part(&kinds::node(), "", name, &["/status/conditions"]).await?;
+    let node = workload.view(view).get_for_fields(&kinds::node(), "", name, &["/status/conditions"]).await?;
     Ok(node.map_or_else(|| NodeSight::Gone(name.to_owned()), NodeSight::Found))
 }
 
@@ -137,7 +137,7 @@ async fn external(view: &View, namespace: &str, observed: &Observed) -> Result<O
         Ok(kind) => {
             for target in &observed.targets {
                 let name = meta::name(&target.machine);
-                if let Some(request) = view.get_part(&kind, namespace, name, &["/metadata"]).await? {
+                if let Some(request) = view.get_for_fields(&kind, namespace, name, &["/metadata"]).await? {
                     external.requests.insert(name.to_owned(), request);
                 }
             }

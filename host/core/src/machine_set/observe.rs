@@ -6,7 +6,7 @@ use capwasm_api::contract::ControlPlane;
 use capwasm_api::kinds::{ContractReference, MachineSet};
 use capwasm_api::names::{annotations, labels};
 use capwasm_object::{json, meta, owners, selector};
-use capwasm_reconcile::interests::Parts;
+use capwasm_reconcile::interests::Fields;
 use capwasm_reconcile::{CacheError, Kind, Pass, ReconcileError, Selector, View};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -67,9 +67,9 @@ impl Part {
 }
 
 /// What of a Cluster its sets follow.
-const OF_CLUSTER: Parts = &["/spec/controlPlaneRef", "/spec/paused"];
+const OF_CLUSTER: Fields = &["/spec/controlPlaneRef", "/spec/paused"];
 /// What of a control plane preflight checks look at, under either contract.
-const OF_CONTROL_PLANE: Parts = &[
+const OF_CONTROL_PLANE: Fields = &[
     "/spec/version",
     "/status/initialization",
     "/status/initialized",
@@ -78,20 +78,20 @@ const OF_CONTROL_PLANE: Parts = &[
     "/status/versions",
 ];
 /// What of a MachineDeployment its sets follow.
-const OF_DEPLOYMENT: Parts = &["/metadata/annotations", "/spec/remediation", "/spec/replicas"];
+const OF_DEPLOYMENT: Fields = &["/metadata/annotations", "/spec/remediation", "/spec/replicas"];
 
 pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError> {
     let set: MachineSet = draft::read_defaulted(&pass.object)?;
     let (view, namespace) = (pass.view, pass.key.namespace.as_str());
-    let cluster = view.get_part(&kinds::cluster(), namespace, &set.spec.cluster_name, OF_CLUSTER).await?;
+    let cluster = view.get_for_fields(&kinds::cluster(), namespace, &set.spec.cluster_name, OF_CLUSTER).await?;
     let reference = cluster.as_deref().and_then(|cluster| cluster.pointer("/spec/controlPlaneRef")).cloned();
     let reference: Option<ContractReference> = reference.and_then(|value| serde_json::from_value(value).ok());
     let control_plane = match &reference {
-        Some(reference) => Some(external::read_part(view, namespace, reference, OF_CONTROL_PLANE).await?),
+        Some(reference) => Some(external::read_for_fields(view, namespace, reference, OF_CONTROL_PLANE).await?),
         None => None,
     };
     let deployment = match set.metadata.labels.get(labels::DEPLOYMENT_NAME) {
-        Some(name) => view.get_part(&kinds::machine_deployment(), namespace, name, OF_DEPLOYMENT).await?,
+        Some(name) => view.get_for_fields(&kinds::machine_deployment(), namespace, name, OF_DEPLOYMENT).await?,
         None => None,
     };
     let template = &set.spec.template.spec;
@@ -161,7 +161,7 @@ async fn lacks(view: &View, namespace: &str, machine: &Value, part: Part, kind: 
     if !is_own || name != meta::name(machine) || meta::is_deleting(machine) || part.has_served(machine) {
         return Ok(false);
     }
-    Ok(view.get_part(kind, namespace, name, &["/metadata/uid"]).await?.is_none())
+    Ok(view.get_for_fields(kind, namespace, name, &["/metadata/uid"]).await?.is_none())
 }
 
 /// Objects of a kind that the set owns and that are clones.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use capwasm_object::{json, meta};
-use capwasm_reconcile::{Action, Kind, Operation, Pass, ReconcileError, Reconciler, Slots, Target};
+use capwasm_reconcile::{Action, Kind, Operation, Pass, ReconcileError, Reconciler, Target, WorkerSlots};
 use capwasm_runtime::{HttpClient, Provider};
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ impl Loader {
             Err(refusal) => return Ok(Progress::Refused(refusal)),
         };
         // None of its CRDs is somebody else's. One that is installed in a moment can be read in its other versions from then on.
-        if let Some(conversions) = &self.parts.conversions {
+        if let Some(conversions) = &self.dependencies.conversions {
             conversions.offer(&provider);
         }
         if crds.waits || !crds.operations.is_empty() {
@@ -106,7 +106,7 @@ impl Loader {
                 return Err(refusal.clone());
             }
         }
-        let kept = match (bytes, &self.parts.components) {
+        let kept = match (bytes, &self.dependencies.components) {
             (Some(_), _) => Vec::new(),
             (None, Some(components)) => {
                 components.get(digest).await.map_err(|error| Refusal::passing("ComponentMissing", chain(&error)))?
@@ -116,7 +116,7 @@ impl Loader {
             }
         };
         let bytes = bytes.unwrap_or(&kept);
-        let provider = match self.parts.runtime.load(bytes, spec.limits.clone()).await {
+        let provider = match self.dependencies.runtime.load(bytes, spec.limits.clone()).await {
             Ok(provider) => provider,
             Err(error) => {
                 let refusal = Refusal { lasting: error.is_final(), ..Refusal::lasting("LoadFailed", chain(&error)) };
@@ -127,7 +127,7 @@ impl Loader {
                 return Err(refusal);
             }
         };
-        if let Some(components) = self.parts.components.as_ref().filter(|components| !components.has(digest))
+        if let Some(components) = self.dependencies.components.as_ref().filter(|components| !components.has(digest))
             && let Err(error) = components.put(digest, bytes.to_vec()).await
         {
             // It serves all the same; only a rollback to it would need its source.
@@ -148,8 +148,8 @@ impl Loader {
         served: bool,
     ) -> Result<Result<Crds, Refusal>, ReconcileError> {
         let kind = pass.view.kind_at("apiextensions.k8s.io/v1", "CustomResourceDefinition").await?;
-        let client_config = self.parts.conversions.as_ref().and_then(|conversions| conversions.client_config());
-        let versions = match (&client_config, &self.parts.conversions) {
+        let client_config = self.dependencies.conversions.as_ref().and_then(|conversions| conversions.client_config());
+        let versions = match (&client_config, &self.dependencies.conversions) {
             (Some(config), _) => Versions::Webhook(config),
             (None, Some(_)) => Versions::All,
             (None, None) => Versions::Stored,
@@ -204,15 +204,15 @@ impl Loader {
             provider: provider.clone(),
             grants,
             http,
-            metrics: self.parts.calls.clone(),
+            metrics: self.dependencies.calls.clone(),
             configuration: terms.configuration.clone(),
             recorder: self
-                .parts
+                .dependencies
                 .recordings
                 .as_ref()
                 .and_then(|recordings| recordings.recorder(name, terms.record, terms.rehearsed)),
             health,
-            interests: self.parts.interests.clone(),
+            interests: self.dependencies.interests.clone(),
         });
         let kinds = self.reconcilers(pass, &generation, crds).await?;
         let wanted: Vec<Kind> = kinds.iter().map(|(kind, _)| kind.clone()).collect();
@@ -223,24 +223,24 @@ impl Loader {
         let mut providers = self.providers.lock();
         let loaded = providers.entry(name.to_owned()).or_default();
         let concurrency = usize::try_from(terms.limits.concurrency).unwrap_or(usize::MAX);
-        let slots = loaded.slots.get_or_insert_with(|| Slots::new(concurrency)).clone();
+        let slots = loaded.slots.get_or_insert_with(|| WorkerSlots::new(concurrency)).clone();
         // Fewer before a component that has fewer places serves, more after: so its passes never wait for one.
         slots.resize(concurrency.min(slots.count()));
         for (kind, reconciler) in kinds {
             match loaded.controllers.get(&kind) {
                 Some(controller) => controller.replace(reconciler),
                 None => {
-                    let controller = self.parts.manager.add_to(&slots, kind.clone(), reconciler);
+                    let controller = self.dependencies.manager.add_to(&slots, kind.clone(), reconciler);
                     loaded.controllers.insert(kind, controller);
                 }
             }
         }
         loaded.controllers.values().for_each(|controller| controller.resize(concurrency));
-        if let Some(conversions) = &self.parts.conversions {
+        if let Some(conversions) = &self.dependencies.conversions {
             conversions.serve(provider);
         }
         loaded.serving = Some(Serving { generation, terms: terms.clone() });
-        self.parts.serving.send_if_modified(|serving| serving.insert(name.to_owned()));
+        self.dependencies.serving.send_if_modified(|serving| serving.insert(name.to_owned()));
         Ok(Ok(()))
     }
 
@@ -257,7 +257,7 @@ impl Loader {
                 json::text(crd, "/spec/group") == Some(&kind.group)
                     && json::text(crd, "/spec/names/kind") == Some(&kind.kind)
             });
-            let (crd, remote) = (crd.unwrap_or(&kind.crd), self.parts.remote.clone());
+            let (crd, remote) = (crd.unwrap_or(&kind.crd), self.dependencies.remote.clone());
             if let Some(reconciler) = ProviderReconciler::new(generation.clone(), kind.clone(), crd, remote) {
                 let resolved = pass.view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;
                 kinds.push((resolved, Arc::new(reconciler)));

@@ -58,7 +58,7 @@ impl Loader {
             }
             Source::Oci(oci) => {
                 let keys = &spec.verification.public_keys;
-                if self.parts.require_signatures && keys.is_empty() {
+                if self.dependencies.require_signatures && keys.is_empty() {
                     return Ok(Err(Refusal::lasting(
                         "VerificationRequired",
                         "this host takes signed artifacts only: put public keys into spec.verification.publicKeys",
@@ -75,11 +75,11 @@ impl Loader {
 
     async fn file(&self, file: &str, keys: &[String]) -> Result<Wanted, Refusal> {
         let unreadable = |error: super::files::FileError| Refusal::passing("SourceUnreadable", chain(&error));
-        let bytes = self.parts.files.read(file).await.map_err(unreadable)?;
+        let bytes = self.dependencies.files.read(file).await.map_err(unreadable)?;
         if !keys.is_empty() {
             let artifacts = self.artifacts()?;
             let name = format!("{file}.sig");
-            let signature = self.parts.files.read(&name).await.map_err(|error| {
+            let signature = self.dependencies.files.read(&name).await.map_err(|error| {
                 Refusal::passing("SignatureInvalid", format!("{file} has no signature beside it: {}", chain(&error)))
             })?;
             artifacts.verify_blob(&bytes, &signature, keys).map_err(|error| refused(&error))?;
@@ -126,14 +126,14 @@ impl Loader {
     }
 
     fn artifacts(&self) -> Result<&dyn crate::Artifacts, Refusal> {
-        self.parts.artifacts.as_deref().ok_or_else(|| {
+        self.dependencies.artifacts.as_deref().ok_or_else(|| {
             Refusal::lasting("SourceUnsupported", "this host has no client for registries and signatures")
         })
     }
 
     /// Whether the bytes or the compiled form behind a digest are at hand.
     fn has(&self, name: &str, digest: &str) -> bool {
-        self.parts.components.as_ref().is_some_and(|components| components.has(digest))
+        self.dependencies.components.as_ref().is_some_and(|components| components.has(digest))
             || self.providers.lock().get(name).is_some_and(|loaded| loaded.component(digest).is_some())
     }
 

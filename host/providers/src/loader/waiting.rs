@@ -51,7 +51,7 @@ impl Loader {
         history: &History,
     ) -> Rehearsing {
         let name = pass.key.name.as_str();
-        let Some(recordings) = &self.parts.recordings else { return Rehearsing::Never };
+        let Some(recordings) = &self.dependencies.recordings else { return Rehearsing::Never };
         let Some(serving) = self.serving(name) else { return Rehearsing::NotYet };
         let serves = serving.generation.provider.digest().to_owned();
         let of = Of {
@@ -75,7 +75,7 @@ impl Loader {
                     grants: Some(Arc::new(terms.grants.clone())),
                     // As recorded: what another configuration changes is not the candidate's doing.
                     configuration: None,
-                    live: Some(LiveReads::new(pass.view.cache(), self.parts.remote.clone())),
+                    live: Some(LiveReads::new(pass.view.cache(), self.dependencies.remote.clone())),
                 };
                 let subject = Subject {
                     name: name.to_owned(),
@@ -85,7 +85,7 @@ impl Loader {
                     before,
                     wakes: calls_token(name),
                 };
-                let ongoing = Ongoing::start(subject, recordings.clone(), self.parts.interests.clone()).await;
+                let ongoing = Ongoing::start(subject, recordings.clone(), self.dependencies.interests.clone()).await;
                 let ongoing = Arc::new(ongoing);
                 self.providers.lock().entry(name.to_owned()).or_default().waiting =
                     Some(Waiting { of, ongoing: ongoing.clone() });

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use serde_json::{Value, json};
 
-use super::{BornWith, CREATED_FOR, diff, refusal, sent::SentIntents, written};
+use super::{CREATED_FOR, InitialFinalizers, diff, refusal, ssa_cache::SsaCache, written};
 use crate::{
     cache::{Cache, Mark, Written},
     kind::{Key, Kind, Source},
@@ -22,8 +22,8 @@ pub(super) struct Writer<'a> {
     pub(super) controller: &'a str,
     pub(super) cache: &'a Cache,
     pub(super) metrics: &'a Metrics,
-    pub(super) sent: &'a SentIntents,
-    pub(super) born_with: &'a BornWith,
+    pub(super) ssa_cache: &'a SsaCache,
+    pub(super) initial_finalizers: &'a InitialFinalizers,
 }
 
 /// Whether both set conditions of the same object.
@@ -91,7 +91,7 @@ impl Writer<'_> {
             object["metadata"]["annotations"][CREATED_FOR] = json!(meta::uid(owner));
         }
         if *self.cache.source() == Source::Management {
-            self.born_with.add_to(&kind, &mut object);
+            self.initial_finalizers.add_to(&kind, &mut object);
         }
         let key = Key::of(&kind, &object);
         let answer = self.cache.requests().create(&kind, &key.namespace, &object).await;
@@ -132,7 +132,7 @@ impl Writer<'_> {
         let (key, source) = (Key::of(&kind, object), self.cache.source());
         let known = self.cache.known(&kind, &key.namespace, &key.name);
         if let Some(known) = &known
-            && self.sent.stands(source, &key, manager, object, known.version)
+            && self.ssa_cache.has(source, &key, manager, object, known.version)
         {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl Writer<'_> {
         let answer = requests.apply(&kind, &key.namespace, &key.name, manager, force, object).await;
         let applied = self.counted("apply", &kind, answer)?;
         if let Some(version) = meta::revision(&applied) {
-            self.sent.remember(source, &key, manager, object, version);
+            self.ssa_cache.add(source, &key, manager, object, version);
         }
         self.wrote(&key, &applied, done);
         Ok(())

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::request::complete;
 use crate::{
-    interests::{Interests, Marks, Parts},
+    interests::{Fields, Interests, Marks},
     kind::{Kind, Source},
     selector::{Label, Selector},
 };
@@ -56,11 +56,11 @@ impl Entry {
         &self.encoded
     }
 
-    /// Whether any of these parts is another in `old`. What cannot be parsed differs.
-    fn differs(&self, old: &Self, parts: Parts) -> bool {
+    /// Whether any of these fields is another in `old`. What cannot be parsed differs.
+    fn differs(&self, old: &Self, fields: Fields) -> bool {
         let replaced = old.uid != self.uid;
         match (old.object(), self.object()) {
-            (Ok(old), Ok(new)) => replaced || parts.iter().any(|pointer| old.pointer(pointer) != new.pointer(pointer)),
+            (Ok(old), Ok(new)) => replaced || fields.iter().any(|pointer| old.pointer(pointer) != new.pointer(pointer)),
             _ => true,
         }
     }
@@ -238,7 +238,7 @@ impl Store {
             (&id.0, &id.1),
             old.as_deref().map(Entry::marks),
             Some(entry.marks()),
-            |parts| old.as_deref().is_none_or(|old| entry.differs(old, parts)),
+            |fields| old.as_deref().is_none_or(|old| entry.differs(old, fields)),
         );
         if let Some(old) = old
             && old.uid != entry.uid

@@ -69,7 +69,7 @@ impl World {
             ("ns", name),
             old.map(marks),
             new.map(marks),
-            |parts| parts.contains(&"/spec"),
+            |fields| fields.contains(&"/spec"),
         );
         self.sink.take()
     }
@@ -124,18 +124,18 @@ fn a_pass_replaces_what_the_pass_before_read() {
 }
 
 #[test]
-fn who_read_parts_is_woken_by_these_alone() {
+fn who_read_fields_is_woken_by_these_alone() {
     let world = World::new();
-    let part = |parts| Interest::Part {
+    let fields = |fields| Interest::Fields {
         source: Source::Management,
         kind: world.machine.clone(),
         namespace: "ns".into(),
         name: "m".into(),
-        parts,
+        fields,
     };
-    world.pass("spec", [part(&["/metadata/uid", "/spec"])]);
-    world.pass("status", [part(&["/status"])]);
-    world.pass("whole", [part(&["/status"]), world.object("m")]);
+    world.pass("spec", [fields(&["/metadata/uid", "/spec"])]);
+    world.pass("status", [fields(&["/status"])]);
+    world.pass("whole", [fields(&["/status"]), world.object("m")]);
     assert_eq!(world.change("m", Some(&[]), Some(&[])), ["spec", "whole"], "only the spec differs");
     assert_eq!(world.change("other", None, Some(&[])), Vec::<String>::new());
     for reader in ["spec", "status", "whole"] {

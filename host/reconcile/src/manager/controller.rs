@@ -18,19 +18,19 @@ use tracing::Instrument;
 
 use super::{
     Claim, Scheduler, Shared,
-    slots::{Slot, Slots},
+    worker_slots::{WorkerSlot, WorkerSlots},
 };
 use crate::{
     apply::Applied,
     cache::{Cache, CacheError, Written},
-    hold,
+    fair_queue::Flow,
     interests::ControllerId,
     kind::{ClusterId, Key, Kind, Source},
     metrics::{ControllerLabel, QueueLabels, ResultLabels},
     plan::{Plan, Results, Verdict},
     queue::{Outcome, Run},
     reconciler::{Pass, ReconcileError, Reconciler},
-    slots::Share,
+    status_delay,
     trace::trace_id,
     view::View,
 };
@@ -45,11 +45,11 @@ pub(super) struct Controller {
     kind: Kind,
     reconciler: RwLock<Arc<dyn Reconciler>>,
     scheduler: Arc<Scheduler>,
-    slots: Slots,
+    slots: WorkerSlots,
     /// Results of operations, until the key's next pass takes them.
     results: Mutex<HashMap<Key, Results>>,
     /// Since when there is a status that was not written, because it may wait.
-    held: Mutex<HashMap<Key, Instant>>,
+    status_delayed_since: Mutex<HashMap<Key, Instant>>,
     passes: TaskTracker,
     stopping: CancellationToken,
 }
@@ -62,11 +62,16 @@ enum Ended {
 }
 
 impl Controller {
-    pub(super) fn start(shared: &Arc<Shared>, kind: Kind, reconciler: Arc<dyn Reconciler>, slots: &Slots) -> Arc<Self> {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        kind: Kind,
+        reconciler: Arc<dyn Reconciler>,
+        slots: &WorkerSlots,
+    ) -> Arc<Self> {
         let name = reconciler.name().to_owned();
         let scheduler = Arc::new(Scheduler::new(&name, shared.options.rates, &shared.metrics));
         let id = shared.interests.register(scheduler.clone());
-        shared.executor.born_with().set(&kind, reconciler.finalizers());
+        shared.executor.initial_finalizers().set(&kind, reconciler.finalizers());
         let controller = Arc::new(Self {
             shared: shared.clone(),
             id,
@@ -76,7 +81,7 @@ impl Controller {
             scheduler,
             slots: slots.clone(),
             results: Mutex::default(),
-            held: Mutex::default(),
+            status_delayed_since: Mutex::default(),
             passes: TaskTracker::new(),
             stopping: shared.stopping.child_token(),
         });
@@ -91,7 +96,7 @@ impl Controller {
     }
 
     pub(super) fn replace(&self, reconciler: Arc<dyn Reconciler>) {
-        self.shared.executor.born_with().set(&self.kind, reconciler.finalizers());
+        self.shared.executor.initial_finalizers().set(&self.kind, reconciler.finalizers());
         *self.reconciler.write() = reconciler;
     }
 
@@ -113,7 +118,7 @@ impl Controller {
     }
 
     pub(super) async fn stop(&self) {
-        self.shared.executor.born_with().set(&self.kind, Vec::new());
+        self.shared.executor.initial_finalizers().set(&self.kind, Vec::new());
         self.stopping.cancel();
         self.passes.close();
         self.passes.wait().await;
@@ -130,7 +135,7 @@ impl Controller {
     async fn work(self: Arc<Self>) {
         loop {
             while let Some((key, rank)) = self.scheduler.ready() {
-                self.slots.ask(self.share(&key), self.claim(&key), rank);
+                self.slots.ask(self.flow(&key), self.claim(&key), rank);
             }
             while let Some((run, slot)) = self.scheduler.granted() {
                 let Some(run) = run else { continue };
@@ -145,7 +150,7 @@ impl Controller {
     }
 
     /// Whose slots a pass takes.
-    fn share(&self, key: &Key) -> Share {
+    fn flow(&self, key: &Key) -> Flow {
         let reconciler = self.reconciler.read().clone();
         let label = reconciler.divided_by()?;
         let value = self.shared.cache.label(&self.kind, &key.namespace, &key.name, label);
@@ -153,7 +158,7 @@ impl Controller {
     }
 
     /// A panic anywhere in a run must not leave the key running for ever.
-    async fn run_guarded(&self, run: Run<Key>, slot: Slot) {
+    async fn run_guarded(&self, run: Run<Key>, slot: WorkerSlot) {
         let key = run.key.clone();
         let mut group = None;
         if AssertUnwindSafe(self.run(run, slot, &mut group)).catch_unwind().await.is_err() {
@@ -164,7 +169,7 @@ impl Controller {
     }
 
     /// `entered` is the group that is held while it runs.
-    async fn run(&self, run: Run<Key>, slot: Slot, entered: &mut Option<String>) {
+    async fn run(&self, run: Run<Key>, slot: WorkerSlot, entered: &mut Option<String>) {
         let key = &run.key;
         let claim = self.claim(key);
         let waited_for = self.scheduler.take_waiting_for(key);
@@ -202,7 +207,7 @@ impl Controller {
         let Some(error) = error else {
             self.shared.interests.forget(self.id, key);
             self.results.lock().remove(key);
-            self.held.lock().remove(key);
+            self.status_delayed_since.lock().remove(key);
             return self.scheduler.done(key, Outcome::Forget);
         };
         tracing::debug!(controller = self.name, %key, %error, "object cannot be read");
@@ -255,18 +260,18 @@ impl Controller {
 
     /// Writes the plan, but for a status that may still wait; then the key runs again when its time is over.
     async fn apply(&self, key: &Key, object: &Value, plan: &mut Plan) -> Applied {
-        let before = self.held.lock().get(key).copied();
+        let before = self.status_delayed_since.lock().get(key).copied();
         let deleting = meta::is_deleting(object);
-        let left = hold::remaining(plan, deleting, before, Instant::now());
+        let left = status_delay::remaining(plan, deleting, before, Instant::now());
         let applied = self.shared.executor.apply(&self.name, key, object, plan, left.is_some()).await;
-        if applied.held {
+        if applied.status_delayed {
             let now = Instant::now();
-            let since = hold::since(before, applied.wrote_own(key), now);
-            self.held.lock().insert(key.clone(), since);
-            let left = hold::remaining(plan, deleting, Some(since), now).unwrap_or_default();
+            let since = status_delay::since(before, applied.wrote_own(key), now);
+            self.status_delayed_since.lock().insert(key.clone(), since);
+            let left = status_delay::remaining(plan, deleting, Some(since), now).unwrap_or_default();
             plan.wake_after = plan.wake_after.into_iter().chain(Some(left)).min();
         } else if !applied.conflict && applied.failure.is_none() {
-            self.held.lock().remove(key);
+            self.status_delayed_since.lock().remove(key);
         }
         applied
     }

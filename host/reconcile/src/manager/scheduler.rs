@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     interests::Wake,
     kind::Key,
-    manager::slots::Slot,
+    manager::worker_slots::WorkerSlot,
     metrics::{Metrics, QueueLabels},
     queue::{Outcome, Queue, Rank, Rates, Run},
 };
@@ -23,7 +23,7 @@ pub(super) struct Scheduler {
     /// The group that each parked key waits for.
     waiting_for: Mutex<HashMap<Key, String>>,
     /// Keys that have a slot and were not started yet.
-    granted: Mutex<VecDeque<(Key, Slot)>>,
+    granted: Mutex<VecDeque<(Key, WorkerSlot)>>,
     changed: Notify,
     depth: Gauge,
     adds: Counter,
@@ -52,13 +52,13 @@ impl Scheduler {
     }
 
     /// The key has a slot from now on. Neither blocks nor drops it.
-    pub(super) fn grant(&self, key: Key, slot: Slot) {
+    pub(super) fn grant(&self, key: Key, slot: WorkerSlot) {
         self.granted.lock().push_back((key, slot));
         self.changed.notify_one();
     }
 
     /// A key with its slot, and with its run, unless that has begun already.
-    pub(super) fn granted(&self) -> Option<(Option<Run<Key>>, Slot)> {
+    pub(super) fn granted(&self) -> Option<(Option<Run<Key>>, WorkerSlot)> {
         let (key, slot) = self.granted.lock().pop_front()?;
         let mut queue = self.queue.lock();
         let run = queue.start(&key, Instant::now());

@@ -188,7 +188,7 @@ async fn readers_of_a_part_sleep_through_other_changes() {
     let reader = world.interests.register(Arc::new(Count(woken.clone())));
     let reading = world.interests.begin(reader, &Key::new(&config_kind(), "default", "reader"));
     let view = View::new(&world.cache, &world.interests, reading);
-    assert!(view.get_part(&kind, "default", "w", &["/spec/a"]).await.unwrap().is_none());
+    assert!(view.get_for_fields(&kind, "default", "w", &["/spec/a"]).await.unwrap().is_none());
     world.add_widget("w", json!({})).await;
     until("it has come", || async { woken.load(Ordering::SeqCst) == 1 }).await;
     world.patch_widget("w", json!({"spec": {"b": 1}, "metadata": {"labels": {"a": "b"}}})).await;

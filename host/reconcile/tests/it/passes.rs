@@ -489,6 +489,6 @@ async fn a_status_without_news_waits_and_is_written_once() {
         |name: &str| world.tap.writes().iter().filter(|write| write.ends_with(&format!("{name}/status"))).count();
     assert_eq!(writes("slow"), 1);
     // On a machine that is too busy the steps may take longer than a status waits.
-    let most = if took < capwasm_reconcile::hold::LONGEST / 2 { 1 } else { 4 };
+    let most = if took < capwasm_reconcile::status_delay::LONGEST / 2 { 1 } else { 4 };
     assert!(writes("quick") <= most, "{} writes in {took:?}", writes("quick"));
 }

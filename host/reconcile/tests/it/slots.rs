@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use capwasm_reconcile::{Pass, Plan, ReconcileError, Slots};
+use capwasm_reconcile::{Pass, Plan, ReconcileError, WorkerSlots};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -99,7 +99,7 @@ async fn another_number_of_slots_holds_for_a_controller_that_runs() {
         let labels = json!({"cluster": format!("c{}", index % 6), "hangs": "yes"});
         world.add_widget(&format!("w{index}"), json!({"labels": labels})).await;
     }
-    let slots = Slots::new(4);
+    let slots = WorkerSlots::new(4);
     let controller = world.manager.add_to(&slots, world.widget.clone(), Arc::new(hanging.closure()));
     until("all slots are taken", || async { hanging.now() == 4 }).await;
     controller.resize(12);
@@ -126,7 +126,7 @@ async fn a_stopped_controller_gives_its_slots_back() {
     for index in 0..8 {
         world.add_widget(&format!("w{index}"), json!({"labels": {"cluster": "c", "hangs": "yes"}})).await;
     }
-    let slots = Slots::new(2);
+    let slots = WorkerSlots::new(2);
     let stopped = world.manager.add_to(&slots, world.widget.clone(), Arc::new(hanging.closure()));
     until("one hangs", || async { hanging.now() == 1 }).await;
     let end = tokio::spawn(async move { stopped.stop().await });

@@ -56,7 +56,7 @@ impl Document {
     }
 }
 
-/// A mapping, or nothing.
+/// A mapping; empty for null.
 pub fn map(value: Option<Yaml>, what: &str) -> Result<Vec<(String, Yaml)>, String> {
     match value {
         Some(Yaml::Map(fields)) => Ok(fields),
@@ -65,7 +65,7 @@ pub fn map(value: Option<Yaml>, what: &str) -> Result<Vec<(String, Yaml)>, Strin
     }
 }
 
-/// A list, or nothing.
+/// A list; empty for null.
 pub fn list(value: Yaml, what: &str) -> Result<Vec<Yaml>, String> {
     match value {
         Yaml::List(items) => Ok(items),

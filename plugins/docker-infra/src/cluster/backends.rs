@@ -16,11 +16,9 @@ const WEIGHT: &str = "dockermachine.infrastructure.cluster.x-k8s.io/weight";
 /// How far a machine is on its way out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Leaving {
-    /// It stays.
     No,
     /// Its Machine is being deleted, and drained: it gets nothing new.
     Draining,
-    /// Its container is going.
     Going,
 }
 

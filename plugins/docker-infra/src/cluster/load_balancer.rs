@@ -16,11 +16,9 @@ use crate::{network, ownership};
 pub enum Act {
     /// There is none: make it.
     Create,
-    /// Write the file.
     Configure {
-        /// Engine's id.
         id: String,
-        /// It runs, and must be told.
+        /// haproxy runs, and has to reload the file.
         reload: bool,
     },
     /// It has its file and does not run.
@@ -28,12 +26,7 @@ pub enum Act {
     /// The engine is busy with it: `restarting` or `removing`.
     Wait(String),
     /// It runs with the wanted file.
-    Use {
-        /// Engine's id.
-        id: String,
-        /// Where it listens.
-        address: String,
-    },
+    Use { id: String, address: String },
     /// It must not be touched.
     Refuse(Problem),
 }
@@ -139,7 +132,6 @@ fn image(configured: &str, wanted: &LoadBalancerSpec) -> String {
     format!("{path}:{tag}")
 }
 
-/// Writes the configuration.
 pub fn write(engine: &Engine<'_>, id: &str, file: &str) -> Result<(), EngineError> {
     let mut archive = tar::Writer::default();
     archive.file(FILE, Attributes::root(0o644), file.as_bytes());

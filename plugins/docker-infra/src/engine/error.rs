@@ -7,18 +7,10 @@ use capwasm_sdk::{HttpResponse, Problem, Refusal, Refused};
 pub enum EngineError {
     /// The host did not get an answer.
     #[error("unable to {act}: {refused}")]
-    Unreachable {
-        /// What was tried.
-        act: String,
-        /// Why not.
-        refused: Refused,
-    },
-    /// The engine said no.
+    Unreachable { act: String, refused: Refused },
     #[error("unable to {act}: the engine answers {status}: {message}")]
     Rejected {
-        /// What was tried.
         act: String,
-        /// HTTP status.
         status: u16,
         /// The engine's own words.
         message: String,
@@ -26,29 +18,20 @@ pub enum EngineError {
     /// The engine's answer makes no sense.
     #[error("unable to {act}: the engine's answer is not what it should be")]
     Garbled {
-        /// What was tried.
         act: String,
-        /// What is wrong with it.
         #[source]
         source: serde_json::Error,
     },
     /// The engine's archive makes no sense.
     #[error("unable to {act}: the engine's answer is not a tar archive")]
     NotAnArchive {
-        /// What was tried.
         act: String,
-        /// What is wrong with it.
         #[source]
         source: std::io::Error,
     },
     /// What should be sent cannot be an archive.
     #[error("unable to {act}: it does not go into an archive: {source}")]
-    Unwritable {
-        /// What was tried.
-        act: String,
-        /// What is wrong with it.
-        source: std::io::Error,
-    },
+    Unwritable { act: String, source: std::io::Error },
 }
 
 impl EngineError {

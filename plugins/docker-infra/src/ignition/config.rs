@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The document.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Config {
@@ -50,14 +49,11 @@ pub struct Node {
     pub mode: Option<u32>,
     pub user: Owner,
     pub group: Owner,
-    /// Of a file.
     pub contents: Contents,
     /// Of a file: a flag in version 2, more parts in version 3.
     pub append: Value,
-    /// Of a link.
     #[serde(deserialize_with = "nullable")]
     pub target: String,
-    /// Of a link.
     pub hard: bool,
 }
 
@@ -81,7 +77,7 @@ pub struct Systemd {
 pub struct Unit {
     pub name: String,
     pub enabled: Option<bool>,
-    /// The older word.
+    /// Deprecated form of `enabled`.
     pub enable: bool,
     pub mask: bool,
     #[serde(deserialize_with = "nullable")]

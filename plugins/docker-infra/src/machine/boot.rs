@@ -19,7 +19,6 @@ const LONGEST_WAIT_MS: u64 = 2_000;
 /// Between two looks after the timeout.
 const OVERDUE_WAIT: Duration = Duration::from_secs(30);
 
-/// How far it is.
 pub enum Progress {
     /// Something runs; a later pass goes on.
     Going,
@@ -136,7 +135,7 @@ impl Run<'_> {
         Ok(last_lines(&String::from_utf8_lossy(&content)))
     }
 
-    /// When the bootstrap began.
+    /// Seconds since 1970, from the status; none when it does not say.
     fn started(&self) -> Option<u64> {
         time::parse(object::text(&self.hint, "/startedAt"))
     }

@@ -17,14 +17,10 @@ pub enum Act {
     Create,
     /// It never ran: start it.
     Start(String),
-    /// It ran and ended.
     Restart {
-        /// Engine's id.
         id: String,
-        /// How it ended.
         exit_code: i64,
     },
-    /// It runs.
     Use,
     /// The engine is busy with it.
     Wait(String),

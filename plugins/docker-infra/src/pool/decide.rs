@@ -2,7 +2,6 @@
 
 use super::members::Member;
 
-/// Why a member goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Going {
     /// The pool's version or template is another now.
@@ -11,10 +10,8 @@ pub enum Going {
     Surplus,
 }
 
-/// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan<'a> {
-    /// How many to make.
     pub create: usize,
     /// Which to let go, by their Machines.
     pub delete: Vec<(&'a Member, Going)>,

@@ -6,27 +6,23 @@ use serde_json::{Value, json};
 use super::MADE_FROM;
 use crate::kinds::{FAILURE_DOMAIN_LABEL, VERSION};
 
-/// Of members.
 pub const API_VERSION: &str = "infrastructure.cluster.x-k8s.io/v1beta2";
 /// On a Machine that should go first, or on its DockerMachine.
 const DELETE_ANNOTATION: &str = "cluster.x-k8s.io/delete-machine";
 
-/// One DockerMachine.
+/// A DockerMachine of the pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Member {
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
     /// When it was made; sorts as text.
     pub created: String,
     /// Fingerprint of what it was made from.
     pub made_from: String,
-    /// Where it pretends to be.
+    /// Failure domain that it claims to be in.
     pub failure_domain: String,
     /// Empty until it is a node.
     pub provider_id: String,
-    /// It is a node.
     pub ready: bool,
     /// It is on its way out, or its Machine is.
     pub deleting: bool,

@@ -2,10 +2,8 @@
 
 use super::{Step, quote};
 
-/// A group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// Name.
     pub name: String,
     /// None leaves the choice to the machine.
     pub gid: Option<u32>,
@@ -14,15 +12,11 @@ pub struct Group {
 /// A user; what is empty is left to the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
-    /// Name.
     pub name: String,
-    /// Numeric id.
     pub uid: Option<u32>,
     /// Full name.
     pub gecos: String,
-    /// Home directory.
     pub home: String,
-    /// Login shell.
     pub shell: String,
     /// Instead of a group of the user's own.
     pub primary_group: String,
@@ -30,11 +24,10 @@ pub struct User {
     pub groups: Vec<String>,
     /// Hash, as in `/etc/shadow`.
     pub password_hash: String,
-    /// No login by password.
     pub locked: bool,
     /// Of the system, not of a person.
     pub system: bool,
-    /// No home directory.
+    /// Without a home directory.
     pub homeless: bool,
     /// Lines of `authorized_keys`.
     pub keys: Vec<String>,

@@ -152,7 +152,7 @@ impl FakeEngine {
         .concat()
     }
 
-    /// The caller lives again.
+    /// Ends the time in which the caller counts as dead, and says whether it did.
     pub fn recover(&mut self) -> bool {
         std::mem::take(&mut self.crashed)
     }

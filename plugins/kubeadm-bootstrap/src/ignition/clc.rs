@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 /// One field: how it is spelled, how Ignition spells it, and what it holds.
 pub(super) struct Field(&'static str, &'static str, Shape);
 
-/// What a field holds.
 pub(super) enum Shape {
     Text,
     Flag,
@@ -27,7 +26,6 @@ pub(super) enum Shape {
     Special(fn(&Value, &str, &mut Report) -> Option<Value>),
 }
 
-/// What was found wrong.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     warnings: Vec<String>,

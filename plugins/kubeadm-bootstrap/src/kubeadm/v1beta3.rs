@@ -56,7 +56,7 @@ pub fn init(init: &mut Map<String, Value>, version: &Version) -> Result<(), Prob
     no_timeouts(init, "spec.initConfiguration", version)
 }
 
-/// A JoinConfiguration.
+/// Rewrites a JoinConfiguration into v1beta3, in place.
 pub fn join(join: &mut Map<String, Value>, version: &Version) -> Result<(), Problem> {
     registration(join, "spec.joinConfiguration", version)?;
     if let Some(Value::Object(timeouts)) = join.get_mut("timeouts") {

@@ -10,7 +10,7 @@ use capwasm_yaml::{Yaml, read};
 /// The first minor version of Kubernetes 1 whose kubeadm reads v1beta4.
 const FIRST_V1BETA4: u64 = 31;
 
-/// Reads the document.
+/// Parses a document that has to be one mapping.
 pub fn read(text: &str) -> Result<Map<String, Value>, String> {
     match read::only(text)?.as_ref().map(value) {
         Some(Value::Object(map)) => Ok(map),

@@ -12,7 +12,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads an image reference.
+    /// Parses `registry/path/name:tag`; a digest is left out.
     pub fn parse(text: &str) -> Image {
         let text = text.split_once('@').map_or(text, |(image, _)| image);
         let (repository, rest) = text.rsplit_once('/').unwrap_or(("", text));

@@ -14,9 +14,9 @@ pub struct Conditions {
 /// What a pass says of a condition.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
-    /// What it says now.
+    /// The condition as this pass has it.
     pub condition: &'a Condition,
-    /// It was reported before.
+    /// Whether an earlier pass reported a condition of this type.
     pub known: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::names::{self, reason as own};
 use crate::observe::Observed;
 use crate::plane::TemplateRef;
 
-/// Sets them all.
+/// Sets the conditions of the KubeadmControlPlane.
 pub fn set(out: &mut Outcome, observed: &Observed, report: &Report) {
     let initialized = observed.initialized;
     out.condition(

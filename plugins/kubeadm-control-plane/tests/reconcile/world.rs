@@ -23,7 +23,6 @@ pub struct World {
     pub drains_forever: bool,
     /// New machines get no Node.
     pub nobody_joins: bool,
-    /// Operations that failed.
     pub failures: Vec<String>,
 }
 
@@ -112,7 +111,7 @@ impl World {
         }
     }
 
-    /// Now, RFC 3339.
+    /// RFC 3339.
     pub fn time(&self) -> String {
         jiff::Timestamp::from_millisecond(self.clock as i64).unwrap().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }

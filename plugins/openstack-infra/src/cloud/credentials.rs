@@ -12,11 +12,11 @@ const CLOUDS: &str = "clouds.yaml";
 /// The key of a CA for the cloud's own endpoints.
 const CA: &str = "cacert";
 
-/// What the Secret holds.
+/// Content of the Secret that an identity names.
 pub struct Credentials {
-    /// `clouds.yaml`.
+    /// Content of `clouds.yaml`, not parsed.
     pub clouds: Vec<u8>,
-    /// PEM.
+    /// Content of `cacert`, PEM.
     pub ca: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use super::{Service, yaml};
 /// Reason of what is wrong with `clouds.yaml`.
 const INVALID: &str = "InvalidCloudsYaml";
 
-/// What an entry says.
+/// One cloud of `clouds.yaml`.
 #[derive(Clone, PartialEq)]
 pub struct Entry {
     /// With its version: `https://…/v3`.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use capwasm_sdk::{Fault, HttpResponse, Problem, Refusal, Refused};
 use serde_json::Value;
 
-/// Reason of refused credentials.
 pub const UNAUTHENTICATED: &str = "OpenStackAuthenticationFailed";
 /// Reason of a quota that is used up, or of a network without free addresses.
 const QUOTA: &str = "QuotaExceeded";
@@ -29,7 +28,7 @@ const EXHAUSTED: [&str; 5] = [
     "SecurityGroupRuleLimitExceeded",
 ];
 
-/// A failed request.
+/// A failed request to OpenStack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// HTTP status; none when there was no answer.
@@ -98,7 +97,7 @@ impl Failure {
         Failure::new(GARBLED, Fault::Transient, format!("unable to {act}: the answer makes no sense: {why}"))
     }
 
-    /// One without an answer.
+    /// A failure without an HTTP status.
     pub fn new(reason: &str, fault: Fault, message: String) -> Failure {
         Failure { status: None, reason: reason.to_owned(), message, retry_after: None, fault, kind: None }
     }
@@ -113,7 +112,6 @@ impl Failure {
         self.reason == QUOTA
     }
 
-    /// 404.
     pub fn is_not_found(&self) -> bool {
         self.status == Some(404)
     }

@@ -4,12 +4,10 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// `2.38`.
+/// A microversion of an API, such as `2.38`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// Before the dot.
     pub major: u32,
-    /// After the dot.
     pub minor: u32,
 }
 

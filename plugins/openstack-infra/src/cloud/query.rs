@@ -7,7 +7,6 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Without anything.
     pub fn new() -> Query {
         Query::default()
     }

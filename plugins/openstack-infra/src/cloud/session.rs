@@ -18,9 +18,9 @@ const LONGEST_USE: Duration = Duration::from_secs(24 * 3_600);
 pub struct Session {
     /// For `X-Auth-Token`.
     pub token: String,
-    /// The project.
+    /// Id of the project that the token is scoped to.
     pub project: String,
-    /// The token's catalog.
+    /// The service catalog that came with the token.
     pub catalog: Value,
     /// The cloud's region; empty when neither the identity nor the catalog says one.
     pub region: String,
@@ -33,7 +33,7 @@ pub struct Session {
 pub enum Freshness {
     /// While it has half of its life before it.
     Recent,
-    /// Never.
+    /// A token is asked for anew.
     New,
 }
 
@@ -69,17 +69,16 @@ impl Session {
     }
 }
 
-/// How TLS is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transport {
     /// A CA to trust besides the system's, PEM.
     pub ca: Option<String>,
-    /// Whether nobody is verified.
+    /// Accepts any server certificate.
     pub insecure: bool,
 }
 
 impl Transport {
-    /// `request` with this.
+    /// The request with this CA and `insecure`.
     pub fn over(&self, request: HttpRequest) -> HttpRequest {
         HttpRequest { trust: self.ca.clone(), insecure: self.insecure, ..request }
     }

@@ -15,7 +15,7 @@ use crate::kinds::{CLUSTER_NAME_LABEL, V1ALPHA1, V1BETA1};
 use crate::machine::server_spec::{self, Defaults};
 use crate::network::{self, FloatingIp, Port};
 
-/// Key of the fingerprint.
+/// Key of its fingerprint in `status.applied`.
 const PART: &str = "bastion";
 /// Annotation of the OpenStackServer: fingerprint of the spec that it was made from. Upstream's name.
 const HASH: &str = "infrastructure.cluster.x-k8s.io/bastion-hash";
@@ -65,7 +65,7 @@ fn contains(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Brings the bastion nearer to what is wanted.
+/// Creates, replaces or removes the bastion's OpenStackServer, and takes its address over.
 pub fn reconcile(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<(), Problem> {
     let spec = pass.spec.bastion().cloned();
     let wanted = spec.as_ref().map(|spec| server(pass, spec)).transpose()?;

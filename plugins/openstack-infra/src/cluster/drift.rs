@@ -13,7 +13,6 @@ use crate::load_balancer::{ERROR, LoadBalancer, PENDING_DELETE, Resource as _};
 use crate::names::SecurityGroupRole;
 use crate::network::{Network, Resource, Router, SecurityGroup};
 
-/// Between two looks.
 const PERIOD: Duration = Duration::from_mins(10);
 
 /// What can be looked at, with its id.
@@ -51,7 +50,7 @@ fn look(pass: &Pass<'_>, target: &Target) -> Result<bool, Problem> {
         Target::LoadBalancer(id) => {
             let path = format!("/lbaas/{}/{}", LoadBalancer::MANY, encode(id));
             let found = pass.cloud.find_recent(Service::LoadBalancer, &path, PERIOD)?;
-            let found = found.map(|found| answer::part::<LoadBalancer>("Octavia", found, LoadBalancer::ONE));
+            let found = found.map(|found| answer::decode_member::<LoadBalancer>("Octavia", found, LoadBalancer::ONE));
             found
                 .transpose()?
                 .is_some_and(|found| ![ERROR, PENDING_DELETE].contains(&found.provisioning_status.as_str()))
@@ -88,5 +87,5 @@ fn targets(pass: &Pass<'_>) -> Vec<Target> {
 fn read<T: Resource>(pass: &Pass<'_>, id: &str) -> Result<Option<T>, Failure> {
     let path = format!("/{}/{}", T::PATH, encode(id));
     let found = pass.cloud.find_recent(Service::Network, &path, PERIOD)?;
-    found.map(|found| answer::part::<T>("Neutron", found, T::ONE)).transpose()
+    found.map(|found| answer::decode_member::<T>("Neutron", found, T::ONE)).transpose()
 }

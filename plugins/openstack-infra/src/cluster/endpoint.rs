@@ -32,7 +32,7 @@ fn way(spec: &Spec) -> Way {
     }
 }
 
-/// Brings the endpoint nearer to what is wanted.
+/// Makes what the API server is reached at: a load balancer, a floating IP, or nothing where an address is given.
 pub fn reconcile(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<Endpoint, Problem> {
     match way(&pass.spec) {
         Way::LoadBalancer => {

@@ -4,7 +4,6 @@ use capwasm_sdk::{Context, Problem};
 
 use crate::cloud::Failure;
 
-/// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Act {
@@ -33,7 +32,7 @@ pub const VOLUME: What = What("Volume", "volume");
 pub const SNAPSHOT: What = What("Snapshot", "snapshot");
 
 impl Act {
-    /// `Create` and `Created`.
+    /// The verb of an event's reason, and the first word of its message.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Act::Create => ("Create", "Created"),
@@ -45,7 +44,7 @@ impl Act {
     }
 }
 
-/// It was done.
+/// Tells an act that succeeded: `SuccessfulCreateNetwork`.
 pub fn done(cx: &mut Context<'_>, act: Act, what: What, name: &str, id: &str) {
     let (verb, past) = act.words();
     cx.out.event(&format!("Successful{verb}{}", what.0), format!("{past} {} {name} with id {id}", what.1));

@@ -17,14 +17,14 @@ use crate::kinds::{API_SERVER_INGRESS_READY, CONTROL_PLANE_LABEL, V1BETA1};
 use crate::load_balancer::{self, ERROR, Member, Pool};
 use crate::names::ClusterNames;
 
-/// Key of the fingerprint.
+/// Key of its fingerprint in `status.applied`.
 const PART: &str = "members";
 /// Reason of a machine that is not a member any more.
 const DELETING: &str = "Deleting";
-/// Reason, upstream's.
+/// Reason in upstream's words.
 const MEMBER_ERROR: &str = "LoadBalancerMemberError";
 
-/// A control-plane machine.
+/// A control-plane machine, as a member of the load balancer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Machine {
     name: String,
@@ -79,7 +79,6 @@ pub fn reconcile(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<(), Proble
     Ok(())
 }
 
-/// Control-plane machines, sorted.
 fn machines(machines: &[Value], infrastructure: &[Value], cidrs: &[IpNet]) -> Vec<Machine> {
     let is_control_plane = |found: &Value| {
         object::label(found, CONTROL_PLANE_LABEL).is_some()

@@ -15,7 +15,7 @@ use crate::param::Param;
 /// A cluster has one subnet, or one of each address family.
 const MOST_SUBNETS: usize = 2;
 
-/// Brings network and subnets nearer to what is wanted.
+/// Creates or changes network and subnets, or finds those that somebody else made.
 pub fn reconcile(cx: &mut Context<'_>, pass: &mut Pass<'_>) -> Result<(), Problem> {
     match pass.spec.managed_subnets.clone().as_slice() {
         [] => existing(pass),

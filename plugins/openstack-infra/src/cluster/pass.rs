@@ -20,15 +20,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// An OpenStackCluster in a project.
 pub struct Pass<'a> {
-    /// The OpenStackCluster.
     pub object: &'a Value,
-    /// Its spec.
     pub spec: Spec,
-    /// Name of the Cluster.
     pub cluster: String,
-    /// Names in OpenStack.
     pub names: ClusterNames,
-    /// Where everything is.
     pub cloud: Cloud<'a>,
     /// As it was, and as it will be written.
     pub status: Status,

@@ -16,9 +16,7 @@ const API_SERVER: u16 = 6443;
 /// Ids of the groups by role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupIds {
-    /// Of the control plane.
     pub control_plane: String,
-    /// Of the workers.
     pub worker: String,
     /// Of the bastion, where there is one.
     pub bastion: Option<String>,
@@ -134,7 +132,6 @@ fn normal(prefix: &str) -> String {
 pub struct Change {
     /// Ids of rules that should not be.
     pub surplus: Vec<String>,
-    /// Rules that should be.
     pub missing: Vec<Wanted>,
 }
 

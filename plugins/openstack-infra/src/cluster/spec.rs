@@ -25,7 +25,7 @@ pub struct Spec {
     pub router: Value,
     /// Instead of the only external network.
     pub external_network: Value,
-    /// There is none, and nothing is sought.
+    /// There is no external network, and none is looked for.
     pub disable_external_network: bool,
     /// Addresses of the router's gateway.
     #[serde(rename = "externalRouterIPs")]
@@ -33,12 +33,12 @@ pub struct Spec {
     /// Of the managed network.
     #[serde(rename = "networkMTU")]
     pub network_mtu: Option<u32>,
-    /// Of the managed network.
+    /// Of the managed network: its ports have neither security groups nor address checks.
     pub disable_port_security: bool,
     /// The API server has a floating IP unless this is set.
     #[serde(rename = "disableAPIServerFloatingIP")]
     pub disable_api_server_floating_ip: bool,
-    /// An address that the user got before.
+    /// A floating IP that the user allocated.
     #[serde(rename = "apiServerFloatingIP")]
     pub api_server_floating_ip: String,
     /// The load balancer's own address, or that of something that the user runs.
@@ -46,21 +46,21 @@ pub struct Spec {
     pub api_server_fixed_ip: String,
     /// 6443 without it.
     pub api_server_port: Option<u16>,
-    /// In front of the API servers.
+    /// The load balancer in front of the API servers.
     pub api_server_load_balancer: Option<LoadBalancerSpec>,
     /// None: machines have the project's default group.
     pub managed_security_groups: Option<ManagedSecurityGroups>,
-    /// On everything that has tags.
+    /// Tags of everything that can have tags.
     pub tags: Vec<String>,
     /// Set by the user, or by the host from an earlier answer.
     pub control_plane_endpoint: EndpointSpec,
-    /// Not empty: only these are for control planes.
+    /// Zones for control planes; empty for all.
     pub control_plane_availability_zones: Vec<String>,
     /// No zone is for control planes.
     pub control_plane_omit_availability_zone: bool,
     /// A server to reach the others by SSH.
     pub bastion: Option<BastionSpec>,
-    /// Whose credentials.
+    /// The Secret or OpenStackClusterIdentity with the credentials.
     pub identity_ref: Value,
 }
 
@@ -70,19 +70,15 @@ pub struct Spec {
 pub struct ManagedSubnet {
     /// `10.6.0.0/24`.
     pub cidr: String,
-    /// In order.
     pub dns_nameservers: Vec<String>,
-    /// All of it without any.
+    /// Ranges that ports get addresses from; empty for all of it.
     pub allocation_pools: Vec<Pool>,
 }
 
-/// A range of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Pool {
-    /// The first.
     pub start: String,
-    /// The last.
     pub end: String,
 }
 
@@ -90,10 +86,10 @@ pub struct Pool {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExternalRouterIp {
-    /// Any of the subnet without it.
+    /// An address of the subnet; empty for any.
     #[serde(rename = "fixedIP")]
     pub fixed_ip: String,
-    /// Which subnet.
+    /// As of any `subnet`: an id, or a filter.
     pub subnet: Value,
 }
 
@@ -101,7 +97,6 @@ pub struct ExternalRouterIp {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoadBalancerSpec {
-    /// Whether there is one.
     pub enabled: bool,
     /// Ports besides the API server's.
     pub additional_ports: Vec<u16>,
@@ -118,7 +113,6 @@ pub struct LoadBalancerSpec {
     pub network: Value,
     /// Of that network; the first counts.
     pub subnets: Vec<Value>,
-    /// How members are watched.
     pub monitor: MonitorSpec,
 }
 
@@ -142,10 +136,10 @@ impl Default for LoadBalancerSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MonitorSpec {
-    /// Between two tries.
+    /// Seconds between two checks.
     #[serde(deserialize_with = "or_10")]
     pub delay: u32,
-    /// Of one try.
+    /// Seconds of one check.
     #[serde(deserialize_with = "or_5")]
     pub timeout: u32,
     /// Successes before a member is up.
@@ -182,13 +176,11 @@ fn or<'de, D: Deserializer<'de>>(deserializer: D, usual: u32) -> Result<u32, D::
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedSecurityGroups {
-    /// Instead of single ports between the machines.
+    /// Allows everything between the machines, instead of single ports.
     pub allow_all_in_cluster_traffic: bool,
     /// For both groups of machines.
     pub all_nodes_security_group_rules: Vec<RuleSpec>,
-    /// For the control plane.
     pub control_plane_nodes_security_group_rules: Vec<RuleSpec>,
-    /// For workers.
     pub worker_nodes_security_group_rules: Vec<RuleSpec>,
 }
 
@@ -196,7 +188,6 @@ pub struct ManagedSecurityGroups {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RuleSpec {
-    /// For people.
     pub name: String,
     /// For people, in OpenStack too.
     pub description: String,
@@ -204,16 +195,14 @@ pub struct RuleSpec {
     pub direction: String,
     /// `IPv4` (also without it) or `IPv6`.
     pub ether_type: String,
-    /// Any without it.
+    /// Empty for any protocol.
     pub protocol: String,
-    /// The first port.
     pub port_range_min: u16,
-    /// The last port.
     pub port_range_max: u16,
-    /// Who is on the other side.
+    /// The other side, as a group or as a CIDR.
     #[serde(rename = "remoteGroupID")]
     pub remote_group_id: String,
-    /// Who is on the other side.
+    /// The other side, as a group or as a CIDR.
     #[serde(rename = "remoteIPPrefix")]
     pub remote_ip_prefix: String,
     /// Who is on the other side: `controlplane`, `worker`, `bastion`.
@@ -230,17 +219,14 @@ pub struct EndpointSpec {
     pub port: u16,
 }
 
-/// A bastion.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BastionSpec {
-    /// Whether there is one.
     pub enabled: bool,
     /// As an OpenStackMachine's spec.
     pub spec: Value,
-    /// Of its server.
     pub availability_zone: String,
-    /// An address that the user got before.
+    /// A floating IP that the user allocated.
     #[serde(rename = "floatingIP")]
     pub floating_ip: String,
 }

@@ -12,21 +12,17 @@ use crate::network;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
-    /// Where machines are.
+    /// The network of the machines.
     pub network: Option<NetworkStatus>,
-    /// Where floating IPs come from.
+    /// The network that floating IPs come from.
     pub external_network: Option<Tagged>,
-    /// Between the two.
+    /// The router between the machines' network and the external one.
     pub router: Option<RouterStatus>,
-    /// In front of the API servers.
+    /// The load balancer in front of the API servers.
     pub api_server_load_balancer: Option<LoadBalancerStatus>,
-    /// Of control-plane machines.
     pub control_plane_security_group: Option<Named>,
-    /// Of the other machines.
     pub worker_security_group: Option<Named>,
-    /// Of the bastion.
     pub bastion_security_group: Option<Named>,
-    /// Its server.
     pub bastion: Option<BastionStatus>,
     /// Fingerprints of what was last brought to OpenStack, by part; none is written as null.
     pub applied: BTreeMap<String, Option<String>>,
@@ -41,7 +37,6 @@ pub struct Named {
     pub name: String,
 }
 
-/// A resource with tags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are OpenStack's")]
@@ -62,7 +57,6 @@ pub struct NetworkStatus {
     pub subnets: Vec<SubnetStatus>,
 }
 
-/// A subnet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are OpenStack's")]
@@ -73,7 +67,6 @@ pub struct SubnetStatus {
     pub tags: Vec<String>,
 }
 
-/// A router.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names are OpenStack's")]
@@ -81,7 +74,7 @@ pub struct RouterStatus {
     pub id: String,
     pub name: String,
     pub tags: Vec<String>,
-    /// Of its gateway.
+    /// Addresses of its gateway in the external network.
     pub ips: Vec<String>,
 }
 
@@ -94,7 +87,7 @@ pub struct LoadBalancerStatus {
     pub name: String,
     /// Its floating IP; empty when it has none.
     pub ip: String,
-    /// Its own address.
+    /// Its virtual IP in OpenStack's network.
     #[serde(rename = "internalIP")]
     pub internal_ip: String,
     pub tags: Vec<String>,
@@ -104,7 +97,6 @@ pub struct LoadBalancerStatus {
     pub load_balancer_network: Option<NetworkStatus>,
 }
 
-/// The bastion's server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the names are OpenStack's")]

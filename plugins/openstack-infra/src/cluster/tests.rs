@@ -60,7 +60,6 @@ struct World {
     now_ms: u64,
 }
 
-/// How a pass ended.
 struct Pass<R> {
     result: Result<R, Problem>,
     outcome: Outcome,

@@ -9,15 +9,12 @@ use crate::kinds::{ADDRESS_FINALIZER, GROUP};
 /// What there is of a pool in its namespace.
 pub struct Known {
     claims: Vec<Value>,
-    /// IPAddress objects.
     pub addresses: Vec<Value>,
 }
 
 /// An IPAddress that comes to its end.
 pub enum Going<'a> {
-    /// Its claim is gone.
     Unclaimed(&'a Value),
-    /// It is being deleted.
     Deleting(&'a Value),
 }
 

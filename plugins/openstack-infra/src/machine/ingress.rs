@@ -51,7 +51,6 @@ pub fn way(cluster: &Value) -> Way {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Holder {
     This,
-    /// Another machine that stays.
     Another,
     Nobody,
 }

@@ -14,9 +14,7 @@ const NOT_CREATED: &str = "Waiting for instance to be created";
 pub struct Mirror {
     /// Of the condition InstanceReady.
     pub status: Option<bool>,
-    /// Of the condition.
     pub reason: String,
-    /// Of the condition.
     pub message: String,
     /// Merged into the machine's status.
     pub fields: Value,

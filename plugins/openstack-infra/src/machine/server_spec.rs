@@ -15,7 +15,6 @@ pub struct Defaults<'a> {
     pub user_data: Option<&'a str>,
     /// Id of the security group of ports that name none.
     pub security_group: Option<&'a str>,
-    /// The OpenStackCluster.
     pub cluster: &'a Value,
 }
 

@@ -5,7 +5,6 @@ use serde::Deserialize;
 use super::Resource;
 use crate::answer::nullable;
 
-/// A network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Neutron's")]
 pub struct Network {
@@ -46,7 +45,6 @@ pub struct AllocationPool {
     pub end: String,
 }
 
-/// A router.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Neutron's")]
 pub struct Router {
@@ -80,7 +78,6 @@ pub struct FixedIp {
     pub ip_address: String,
 }
 
-/// A port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Neutron's")]
 pub struct Port {
@@ -103,7 +100,6 @@ pub struct Port {
     pub tags: Vec<String>,
 }
 
-/// A floating IP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Neutron's")]
 pub struct FloatingIp {

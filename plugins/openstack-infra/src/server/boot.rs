@@ -15,15 +15,12 @@ const MULTIATTACH: &str = "2.60";
 
 /// A server to be made.
 pub struct Boot<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Whose it is; see [`super::description`].
     pub description: &'a str,
-    /// What is asked for.
     pub spec: &'a ServerSpec,
-    /// What that means.
+    /// The spec's references, as ids.
     pub resolved: &'a Resolved,
-    /// Its ports.
     pub ports: &'a [PortId],
     /// In the order of [`volumes::wanted`].
     pub volumes: &'a [Volume],
@@ -43,7 +40,6 @@ impl Boot<'_> {
         }
     }
 
-    /// The request's body.
     pub fn body(&self) -> Value {
         let spec = self.spec;
         let networks: Vec<Value> = self.ports.iter().map(|port| json!({"port": port.id})).collect();

@@ -11,7 +11,7 @@ use crate::network::{self, Port};
 use crate::port::{self, Deletion};
 use crate::{late, names};
 
-/// True when nothing is left.
+/// Deletes server, volumes, ports and floating IP, in this order; true when nothing is left.
 pub fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
     let subject = Subject::read(object)?;
     let cloud = connect(cx, object)?;

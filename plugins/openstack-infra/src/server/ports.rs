@@ -143,7 +143,7 @@ fn profile(wanted: &ResolvedPort) -> Option<Value> {
     (!said.is_empty()).then_some(Value::Object(said))
 }
 
-/// In Neutron's words.
+/// `allowed_address_pairs` of Neutron.
 fn pairs(wanted: &[AddressPair]) -> Value {
     let pairs = wanted.iter().map(|pair| {
         let mut entry = json!({"ip_address": pair.ip_address});

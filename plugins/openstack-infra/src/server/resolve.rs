@@ -11,7 +11,6 @@ use crate::{compute, image, names, port};
 
 /// What came of looking things up.
 pub enum Resolution {
-    /// Everything is known.
     Done(Resolved),
     /// These objects of the management cluster have to be there first; they wake.
     Pending(Vec<String>),

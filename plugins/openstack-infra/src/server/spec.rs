@@ -112,7 +112,6 @@ pub struct FixedIpSpec {
     pub ip_address: Option<String>,
 }
 
-/// One pair of metadata.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the fields are those of the API")]
@@ -151,7 +150,7 @@ pub struct VolumeZone {
     pub name: String,
 }
 
-/// Another disk.
+/// A disk besides the root disk.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the fields are those of the API")]
@@ -265,14 +264,14 @@ pub struct ResolvedPort {
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the fields are those of the API")]
 pub struct ResolvedFixedIp {
-    /// Its id.
+    /// Id of the subnet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subnet: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ip_address: Option<String>,
 }
 
-/// What was made.
+/// What was made for the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Resources {
@@ -288,7 +287,7 @@ pub struct Resources {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct PortId {
-    /// Neutron's.
+    /// Id in Neutron.
     pub id: String,
 }
 

@@ -29,13 +29,10 @@ const OTHERS_TURN: Duration = Duration::from_secs(60);
 pub struct Told {
     /// Of the condition InstanceReady.
     pub status: Option<bool>,
-    /// Of the condition.
     pub reason: &'static str,
-    /// Of the condition.
     pub message: String,
     /// When to look again, if nothing wakes the object.
     pub wake: Option<Duration>,
-    /// How the call ends.
     pub end: Result<(), Problem>,
 }
 

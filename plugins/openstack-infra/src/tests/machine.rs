@@ -42,7 +42,6 @@ impl Machine {
         machine
     }
 
-    /// A worker.
     fn worker() -> Machine {
         let mut machine = Machine::new(json!({}));
         machine.owner["metadata"]["labels"] = json!({});

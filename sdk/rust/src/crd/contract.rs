@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::overlaid;
 
-/// The author's `spec` and what the contract keeps there.
+/// The author's `spec` with the contract's fields of the role.
 pub fn spec(role: Role, own: &Value) -> Value {
     let text = || json!({"type": "string"});
     let properties = match role {
@@ -28,8 +28,8 @@ pub fn template(spec: &Value) -> Value {
     json!({"type": "object", "required": ["template"], "properties": {"template": template}})
 }
 
-/// The author's `status` and what the contract keeps there; none for templates. No field of it is required: the host writes its own
-/// before the author has anything to say.
+/// The author's `status` with the contract's fields; `None` for templates that have none. No field of it is required: the host
+/// writes its own before the author has anything to say.
 pub fn status(role: Role, own: Option<&Value>) -> Option<Value> {
     if role == Role::Template && own.is_none() {
         return None;
@@ -66,7 +66,7 @@ pub fn status(role: Role, own: Option<&Value>) -> Option<Value> {
     Some(status)
 }
 
-/// The status, and for control planes the scale.
+/// `status` for all, and `scale` for control planes.
 pub fn subresources(role: Role) -> Value {
     match role {
         Role::ControlPlane => json!({"status": {}, "scale": {
@@ -77,7 +77,7 @@ pub fn subresources(role: Role) -> Value {
     }
 }
 
-/// Columns that every such kind has.
+/// `Ready` (of control planes `Available`) and the age; none for templates.
 pub fn columns(role: Role) -> Vec<Value> {
     if role == Role::Template {
         return Vec::new();
@@ -116,7 +116,7 @@ fn addresses() -> Value {
     }})
 }
 
-/// As `metav1.Condition`.
+/// Schema of a list of `metav1.Condition`.
 fn conditions() -> Value {
     json!({
         "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],

@@ -12,7 +12,7 @@ use super::bindings::{
     bootstrap, control_plane, infrastructure_cluster, infrastructure_machine, infrastructure_machine_pool,
 };
 
-/// A duration as the contract counts it.
+/// Whole milliseconds, the contract's unit.
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

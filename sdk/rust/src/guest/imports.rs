@@ -13,7 +13,7 @@ use crate::host::{Host, HttpRequest, Level};
 /// the component does not import it either.
 pub struct Imports<const HTTP: bool, const PKI: bool, const ETCD: bool>;
 
-/// JSON from the host.
+/// Parses what the host sent; traps on what is not JSON.
 #[allow(clippy::panic, reason = "the contract says JSON; a host that breaks it gets a trap that says so")]
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("the host sent what is not JSON: {error}"))
@@ -200,7 +200,7 @@ impl<const HTTP: bool, const PKI: bool, const ETCD: bool> Host for Imports<HTTP,
     }
 }
 
-/// Hands everything over, in order.
+/// Hands the outcome to the host, in order.
 pub fn deliver(collected: &Outcome) {
     for fields in &collected.status {
         outcome::set_status(&fields.to_string());

@@ -56,11 +56,11 @@ macro_rules! replay {
 #[derive(Debug)]
 #[must_use = "say what is expected: `no_longer_fails()` or `as_recorded()`"]
 pub struct Replay {
-    /// How it ended.
+    /// How the call ended this time.
     pub ended: Ended,
-    /// What it collected; empty when it did not finish.
+    /// What it collected; empty when it did not come to its end.
     pub outcome: Outcome,
-    /// What is recorded of it.
+    /// The recorded call, with its own end and outcome.
     pub recorded: RecordedCall,
 }
 
@@ -69,20 +69,20 @@ pub struct Replay {
 pub enum Ended {
     /// With the role's answer.
     Answered(Answer),
-    /// With a problem.
+    /// With a problem, such as one that waits.
     Problem(Problem),
     /// The provider panicked, which traps in a component.
     Panicked(String),
-    /// It asked what the recording does not answer.
+    /// It asked for something that the recording does not answer.
     Asked {
-        /// What it asked.
+        /// The request in one line: the contract's function, and what was asked of it.
         request: String,
         /// Whether everything that is recorded had been asked by then: it got past the recorded end.
         past_the_end: bool,
     },
 }
 
-/// The call of a recording, and its object.
+/// Reads a recording, and parses its object.
 fn read(file: &Path) -> Result<(RecordedCall, Value), String> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let none = |error: serde_json::Error| format!("this is no recording: {error}");
@@ -103,7 +103,7 @@ pub fn run(
     function: impl FnOnce(Function, &mut Context<'_>, &Value) -> Result<Answer, Problem>,
 ) -> Replay {
     let (recorded, object) = read(file).unwrap_or_else(|problem| panic!("{}: {problem}", file.display()));
-    let (role, _) = recorded.function.parts();
+    let (role, _) = recorded.function.interface_and_function();
     assert_eq!(role.replace('-', "_"), interface, "{} is of another interface", file.display());
     let host = ReplayHost::new(&recorded);
     let collected = RefCell::new(Outcome::default());

@@ -1,9 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 use std::time::Duration;
 
+use capwasm_contract::{Algorithm, Optional, Problem, Refusal, Selection, Subject};
+
 use super::*;
 use crate::host::Host;
-use capwasm_contract::Optional;
 
 fn secret(name: &str, namespace: &str, app: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace, "labels": {"app": app}}})

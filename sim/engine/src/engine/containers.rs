@@ -36,17 +36,15 @@ const NODE_DIRECTORIES: [&str; 14] = [
     "/var/log",
 ];
 
-/// A container.
 pub(super) struct Container {
-    /// What is kept of it.
+    /// What of it is stored on disk.
     pub record: Mutex<ContainerRecord>,
-    /// Its files.
     pub tree: Arc<Mutex<Tree>>,
-    /// What runs in it.
+    /// Process 1; none while it does not run.
     pub process: Mutex<Option<Arc<Process>>>,
     /// Held while it is started, stopped or removed.
     pub lifecycle: tokio::sync::Mutex<()>,
-    /// Rung when it stops.
+    /// Notified when it stops.
     pub stopped: Notify,
     /// Its execs while they run.
     pub tasks: TaskTracker,

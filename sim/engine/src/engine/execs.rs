@@ -20,9 +20,8 @@ const KEPT: usize = 64;
 /// Exit code of what ended because its container did.
 const KILLED: i32 = 137;
 
-/// An exec.
 pub(super) struct Exec {
-    /// What is kept of it.
+    /// What of it is stored on disk.
     pub record: Mutex<ExecRecord>,
 }
 
@@ -32,7 +31,6 @@ impl Exec {
     }
 }
 
-/// What an exec wrote.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     pub out: Vec<u8>,

@@ -128,11 +128,11 @@ fn document(code: StatusCode, body: &Value) -> Answer {
     content(code, "application/json", format!("{body}\n"))
 }
 
-/// Splits `/v1.41/containers/x` into its parts, refusing versions that are not spoken.
-fn parts(path: &str) -> Result<Vec<String>, Refused> {
-    let decode = |part: &str| percent_decode_str(part).decode_utf8_lossy().into_owned();
-    let mut parts: Vec<String> = path.split('/').skip(1).map(decode).collect();
-    let version = parts.first().and_then(|first| first.strip_prefix('v')).map(|version| version.to_owned());
+/// Splits `/v1.41/containers/x` into its segments, refusing versions that are not spoken.
+fn path_segments(path: &str) -> Result<Vec<String>, Refused> {
+    let decode = |segment: &str| percent_decode_str(segment).decode_utf8_lossy().into_owned();
+    let mut segments: Vec<String> = path.split('/').skip(1).map(decode).collect();
+    let version = segments.first().and_then(|first| first.strip_prefix('v')).map(|version| version.to_owned());
     let minor =
         version.as_deref().and_then(|version| version.strip_prefix("1.")).and_then(|minor| minor.parse::<u32>().ok());
     if let (Some(version), Some(minor)) = (version, minor) {
@@ -148,9 +148,9 @@ fn parts(path: &str) -> Result<Vec<String>, Refused> {
                 format!("client version {version} is too old. Minimum supported API version is 1.12"),
             ));
         }
-        parts.remove(0);
+        segments.remove(0);
     }
-    Ok(parts)
+    Ok(segments)
 }
 
 struct Query(HashMap<String, String>);
@@ -198,10 +198,10 @@ async fn json_body(request: Request<Incoming>) -> Result<Value, Refused> {
 async fn route(engine: Arc<Engine>, request: Request<Incoming>) -> Result<Answer, Refused> {
     const OK: StatusCode = StatusCode::OK;
     let (method, query) = (request.method().clone(), Query::parse(request.uri().query()));
-    let parts = parts(request.uri().path())?;
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let segments = path_segments(request.uri().path())?;
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     let no_content = || status(StatusCode::NO_CONTENT);
-    Ok(match (method.as_str(), parts.as_slice()) {
+    Ok(match (method.as_str(), segments.as_slice()) {
         ("GET" | "HEAD", ["_ping"]) => content(OK, "text/plain; charset=utf-8", "OK"),
         ("GET", ["version"]) => document(OK, &engine.version()),
         ("GET", ["info"]) => document(OK, &engine.info()),
@@ -363,10 +363,10 @@ mod tests {
 
     #[test]
     fn versions_in_paths_are_dropped_or_refused() {
-        assert_eq!(parts("/v1.41/containers/a%2Fb/json").unwrap(), ["containers", "a/b", "json"]);
-        assert_eq!(parts("/_ping").unwrap(), ["_ping"]);
-        assert_eq!(parts("/v1.45/info").unwrap_err().status, 400);
-        assert_eq!(parts("/v1.2/info").unwrap_err().status, 400);
+        assert_eq!(path_segments("/v1.41/containers/a%2Fb/json").unwrap(), ["containers", "a/b", "json"]);
+        assert_eq!(path_segments("/_ping").unwrap(), ["_ping"]);
+        assert_eq!(path_segments("/v1.45/info").unwrap_err().status, 400);
+        assert_eq!(path_segments("/v1.2/info").unwrap_err().status, 400);
     }
 
     #[test]

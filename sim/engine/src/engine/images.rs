@@ -36,7 +36,6 @@ impl Reference {
         Reference { repository: repository.to_owned(), tag: tag.to_owned() }
     }
 
-    /// `repository:tag`.
     pub fn name(&self) -> String {
         format!("{}:{}", self.repository, self.tag)
     }

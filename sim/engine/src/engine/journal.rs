@@ -51,7 +51,7 @@ pub enum JournalError {
     Database(String),
 }
 
-/// The state on disk.
+/// What is kept on disk; changes are written in batches, in the background.
 pub struct Journal {
     sender: mpsc::UnboundedSender<Batch>,
 }

@@ -21,7 +21,6 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Of a container.
     pub fn of(container: &Container) -> Facts {
         let record = container.record.lock();
         Facts { hostname: record.hostname(), address: IpAddr::V4(record.address), version: record.version.clone() }
@@ -33,7 +32,6 @@ impl Facts {
     }
 }
 
-/// See [`Facts::with`].
 pub(super) struct FactsAndFiles<'a> {
     facts: &'a Facts,
     files: &'a dyn Files,

@@ -57,7 +57,6 @@ struct Seen {
 struct Kubelet {
     agent: Agent,
     beating: Option<(Member, Registration)>,
-    /// How often it beat.
     beats: u32,
 }
 

@@ -15,13 +15,10 @@ const LOG_LINES: usize = 200;
 /// What a container's image makes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
-    /// A Kubernetes node.
     Node,
-    /// A load balancer.
     Balancer,
 }
 
-/// A container.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ContainerRecord {
     /// 64 hexadecimal digits.
@@ -30,31 +27,24 @@ pub struct ContainerRecord {
     pub name: String,
     /// As it was asked for.
     pub image: String,
-    /// Id of the image.
     pub image_id: String,
-    /// From the image.
+    /// By the image's name.
     pub role: Role,
     /// Kubernetes version in the image's tag.
     pub version: Option<String>,
     /// The request's fields except `HostConfig` and `NetworkingConfig`.
     pub config: Value,
-    /// `HostConfig` of the request.
     pub host_config: Value,
-    /// Network that it is in.
     pub network: String,
     /// Endpoint id in that network.
     pub endpoint_id: String,
     /// Its loopback address, kept until it is removed.
     pub address: Ipv4Addr,
-    /// When it was created.
     pub created: Timestamp,
     /// Whether it should run.
     pub running: bool,
-    /// Last start.
     pub started: Option<Timestamp>,
-    /// Last end.
     pub finished: Option<Timestamp>,
-    /// How it ended.
     pub exit_code: i32,
     /// Keyspace of the cluster whose control plane it is a member of.
     #[serde(default)]
@@ -67,7 +57,7 @@ pub struct ContainerRecord {
 }
 
 impl ContainerRecord {
-    /// Adds to the log.
+    /// Adds a line; the oldest go beyond the limit.
     pub fn log(&mut self, line: impl Into<String>) {
         self.log.push(line.into());
         let excess = self.log.len().saturating_sub(LOG_LINES);
@@ -79,7 +69,6 @@ impl ContainerRecord {
         self.node.clone().unwrap_or_else(|| self.hostname())
     }
 
-    /// Its host name.
     pub fn hostname(&self) -> String {
         match self.config["Hostname"].as_str() {
             Some(name) if !name.is_empty() => name.to_owned(),
@@ -96,22 +85,19 @@ impl ContainerRecord {
         bound.chain(mounted)
     }
 
-    /// Makes it durable.
+    /// The change of the journal that stores it.
     pub fn change(&self) -> Change {
         Change::Put(format!("container/{}", self.id), encode(self))
     }
 }
 
-/// An exec.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ExecRecord {
     /// 64 hexadecimal digits.
     pub id: String,
-    /// Container's id.
     pub container: String,
-    /// When it was created.
     pub created: Timestamp,
-    /// The request.
+    /// The request's body.
     pub config: Value,
     /// Whether it was started and has not ended.
     pub running: bool,
@@ -120,54 +106,45 @@ pub struct ExecRecord {
 }
 
 impl ExecRecord {
-    /// Makes it durable.
+    /// The change of the journal that stores it.
     pub fn change(&self) -> Change {
         Change::Put(format!("exec/{}", self.id), encode(self))
     }
 }
 
-/// An image.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ImageRecord {
     /// `sha256:...`.
     pub id: String,
-    /// Pulled at.
     pub created: Timestamp,
 }
 
-/// A volume.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct VolumeRecord {
-    /// Name.
     pub name: String,
-    /// When it was created.
     pub created: Timestamp,
-    /// The request.
+    /// The request's body.
     pub config: Value,
 }
 
 impl VolumeRecord {
-    /// Makes it durable.
+    /// The change of the journal that stores it.
     pub fn change(&self) -> Change {
         Change::Put(format!("volume/{}", self.name), encode(self))
     }
 }
 
-/// A network.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NetworkRecord {
     /// 64 hexadecimal digits.
     pub id: String,
-    /// Name.
     pub name: String,
-    /// When it was created.
     pub created: Timestamp,
-    /// The request.
+    /// The request's body.
     pub config: Value,
 }
 
 impl NetworkRecord {
-    /// A new network.
     pub fn new(name: &str, config: Value) -> NetworkRecord {
         NetworkRecord { id: random_id(), name: name.to_owned(), created: Timestamp::now(), config }
     }
@@ -177,7 +154,7 @@ impl NetworkRecord {
         self.config["EnableIPv6"].as_bool().unwrap_or(false)
     }
 
-    /// Makes it durable.
+    /// The change of the journal that stores it.
     pub fn change(&self) -> Change {
         Change::Put(format!("network/{}", self.name), encode(self))
     }

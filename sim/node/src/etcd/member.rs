@@ -14,10 +14,9 @@ use capwasm_etcd::server::{Answers, Status};
 use super::Etcd;
 use super::membership::{Membership, Refusal};
 
-/// Whose behaviour it has.
+/// The version that it reports, and whose behaviour it has.
 const VERSION: &str = "3.6.4";
 
-/// A member that answers.
 pub(super) struct SimulatedMember {
     etcd: Weak<Etcd>,
     keyspace: String,
@@ -38,7 +37,7 @@ impl SimulatedMember {
         Ok(seen.unwrap_or(Err(Refusal::NoCluster))?)
     }
 
-    /// Acts, and answers with what is then.
+    /// Changes the membership, and answers from what it is then.
     fn act<T, A>(
         &self,
         act: impl FnOnce(&mut Membership, &BTreeSet<u64>) -> Result<T, Refusal>,

@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 /// Learners at a time, as etcd has it.
 const MOST_LEARNERS: usize = 1;
 
-/// One cluster.
+/// Members of one cluster, and who leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Membership {
     id: u64,
     term: u64,
-    /// Counts changes.
     revision: i64,
     /// Who was elected last; leads as long as it answers and there is a majority.
     leader: u64,
@@ -209,7 +208,7 @@ impl Membership {
         learners.into_iter().filter(|id| alive.contains(id)).try_for_each(|id| self.promote(id, alive))
     }
 
-    /// `from` is asked.
+    /// Refused by a member that does not lead: `from` is the one that is asked.
     pub(super) fn move_leader(&mut self, from: u64, to: u64, alive: &BTreeSet<u64>) -> Result<(), Refusal> {
         if self.leader(alive) != from {
             return Err(Refusal::NotLeader);

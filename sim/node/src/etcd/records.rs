@@ -13,7 +13,6 @@ pub(super) struct Records {
     directory: PathBuf,
 }
 
-/// What a file holds.
 #[derive(Serialize, Deserialize)]
 struct Record<M> {
     keyspace: String,
@@ -39,7 +38,7 @@ impl Records {
         Ok((Self { directory: directory.to_owned() }, known))
     }
 
-    /// Keyspaces have slashes.
+    /// Named by a digest, because keyspaces have slashes.
     fn path(&self, keyspace: &str) -> PathBuf {
         let name = hex::encode(&Sha256::digest(keyspace)[..16]);
         self.directory.join(name).with_extension("json")

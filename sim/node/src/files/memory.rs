@@ -123,7 +123,6 @@ impl Tree {
         Ok(at)
     }
 
-    /// Paths strictly below `path`.
     fn below<'a>(&'a self, path: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         let prefix = if path == "/" { "/".to_owned() } else { format!("{path}/") };
         let start: Box<str> = prefix.as_str().into();

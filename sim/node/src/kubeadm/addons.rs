@@ -35,7 +35,6 @@ fn binding(name: &str, role: &str, account: &str) -> Value {
     })
 }
 
-/// Installs kube-proxy.
 pub(super) async fn kube_proxy(
     rest: &Rest,
     cluster: &ClusterConfiguration,
@@ -138,7 +137,6 @@ pub(super) fn dns_address(cluster: &ClusterConfiguration) -> Result<String, Stri
     })
 }
 
-/// Installs CoreDNS.
 pub(super) async fn coredns(rest: &Rest, cluster: &ClusterConfiguration) -> Result<(), String> {
     let domain = &cluster.networking.dns_domain;
     let corefile = format!(

@@ -64,7 +64,6 @@ pub(super) fn verify(map: &Value, token: &str) -> Result<Option<()>, String> {
 struct Chores {
     /// Keys of the ConfigMap to set, or to remove.
     signatures: Vec<(String, Option<String>)>,
-    /// Names of expired tokens.
     expired: Vec<String>,
     /// When the next one expires.
     next: Option<Timestamp>,

@@ -21,7 +21,7 @@ type Unknown = BTreeMap<String, Value>;
 /// The documents of one file.
 #[derive(Debug, Default)]
 pub struct Documents {
-    /// `ClusterConfiguration` with its document.
+    /// `ClusterConfiguration`, and the same as JSON.
     pub cluster: Option<(ClusterConfiguration, Value)>,
     /// `InitConfiguration`.
     pub init: Option<InitConfiguration>,
@@ -31,7 +31,7 @@ pub struct Documents {
     pub kubelet: Option<Value>,
     /// `KubeProxyConfiguration`, passed on as it is.
     pub kube_proxy: Option<Value>,
-    /// Unknown fields.
+    /// A line for each field that is not known.
     pub warnings: Vec<String>,
 }
 
@@ -54,27 +54,27 @@ pub struct ClusterConfiguration {
     pub cluster_name: String,
     /// Stable `host:port` of the control plane.
     pub control_plane_endpoint: String,
-    /// Directory of the certificates.
+    /// Directory of the certificates on the node.
     pub certificates_dir: String,
     /// Registry of the control plane's images.
     pub image_repository: String,
     /// Key type of generated certificates.
     pub encryption_algorithm: String,
-    /// Subnets and domain.
+    /// Subnets of Pods and Services, and the DNS domain.
     pub networking: Networking,
-    /// API server.
+    /// Static pod of the API server.
     pub api_server: ApiServer,
-    /// Controller manager.
+    /// Static pod of the controller manager.
     pub controller_manager: Component,
-    /// Scheduler.
+    /// Static pod of the scheduler.
     pub scheduler: Component,
-    /// etcd.
+    /// Where etcd runs, and how.
     pub etcd: Etcd,
-    /// Feature gates.
+    /// Feature gates of kubeadm, by name.
     pub feature_gates: BTreeMap<String, bool>,
-    /// CoreDNS.
+    /// The CoreDNS addon, and its image.
     pub dns: Addon,
-    /// kube-proxy.
+    /// The kube-proxy addon, and whether it is installed.
     pub proxy: Addon,
     /// How long issued certificates are good for, a Go duration.
     pub certificate_validity_period: Option<String>,
@@ -106,11 +106,11 @@ pub struct Networking {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Component {
-    /// Additional flags.
+    /// Flags besides, or instead of, kubeadm's own.
     pub extra_args: Vec<Argument>,
-    /// Additional host paths.
+    /// Paths of the host that the pod sees as well.
     pub extra_volumes: Vec<HostPath>,
-    /// Additional environment.
+    /// Environment variables, as of a Pod.
     pub extra_envs: Vec<Value>,
     #[serde(flatten)]
     unknown: Unknown,
@@ -123,11 +123,11 @@ pub struct ApiServer {
     /// Additional names of the serving certificate.
     #[serde(rename = "certSANs")]
     pub cert_sans: Vec<String>,
-    /// Additional flags.
+    /// Flags besides, or instead of, kubeadm's own.
     pub extra_args: Vec<Argument>,
-    /// Additional host paths.
+    /// Paths of the host that the pod sees as well.
     pub extra_volumes: Vec<HostPath>,
-    /// Additional environment.
+    /// Environment variables, as of a Pod.
     pub extra_envs: Vec<Value>,
     #[serde(flatten)]
     unknown: Unknown,
@@ -179,11 +179,11 @@ pub struct LocalEtcd {
     pub image_repository: String,
     /// Tag of its image; the one that belongs to the version when empty.
     pub image_tag: String,
-    /// Directory of its data.
+    /// Directory of its data on the node.
     pub data_dir: String,
-    /// Additional flags.
+    /// Flags besides, or instead of, kubeadm's own.
     pub extra_args: Vec<Argument>,
-    /// Additional environment.
+    /// Environment variables, as of a Pod.
     pub extra_envs: Vec<Value>,
     /// Additional names of the serving certificate.
     #[serde(rename = "serverCertSANs")]
@@ -201,7 +201,7 @@ pub struct LocalEtcd {
 pub struct ExternalEtcd {
     /// URLs of its members.
     pub endpoints: Vec<String>,
-    /// File with its CA.
+    /// Path of its CA.
     pub ca_file: String,
     /// File with the API server's client certificate.
     pub cert_file: String,
@@ -215,7 +215,7 @@ pub struct ExternalEtcd {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Patches {
-    /// The directory.
+    /// Path of the directory; empty for none.
     pub directory: String,
 }
 
@@ -225,14 +225,14 @@ pub struct Patches {
 pub struct InitConfiguration {
     /// Tokens to create.
     pub bootstrap_tokens: Vec<BootstrapToken>,
-    /// The node.
+    /// How the node registers with the API server.
     pub node_registration: NodeRegistration,
     /// Where its API server listens.
     #[serde(rename = "localAPIEndpoint")]
     pub local_api_endpoint: LocalEndpoint,
     /// Phases to leave out.
     pub skip_phases: Vec<String>,
-    /// Timeouts.
+    /// How long kubeadm waits for what.
     pub timeouts: Timeouts,
     certificate_key: String,
     /// Patches of static pods.
@@ -263,7 +263,7 @@ pub struct BootstrapToken {
     pub groups: Vec<String>,
 }
 
-/// How a node registers.
+/// How a node registers with the API server.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeRegistration {
@@ -273,7 +273,7 @@ pub struct NodeRegistration {
     pub cri_socket: String,
     /// Taints; `None`: the role's default, empty: none.
     pub taints: Option<Vec<Taint>>,
-    /// Flags of the kubelet.
+    /// Flags of the kubelet besides kubeadm's own.
     pub kubelet_extra_args: Vec<Argument>,
     /// Preflight checks that may fail.
     pub ignore_preflight_errors: Vec<String>,
@@ -312,7 +312,7 @@ pub struct Taint {
 pub struct LocalEndpoint {
     /// IP address; the node's when empty.
     pub advertise_address: String,
-    /// Port; 6443 when missing.
+    /// 6443 when missing.
     pub bind_port: Option<u16>,
 }
 
@@ -339,7 +339,7 @@ pub struct Timeouts {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct JoinConfiguration {
-    /// The node.
+    /// How the node registers with the API server.
     pub node_registration: NodeRegistration,
     /// Where the worker keeps the cluster CA.
     pub ca_cert_path: String,
@@ -349,7 +349,7 @@ pub struct JoinConfiguration {
     pub control_plane: Option<JoinControlPlane>,
     /// Phases to leave out.
     pub skip_phases: Vec<String>,
-    /// Timeouts.
+    /// How long kubeadm waits for what.
     pub timeouts: Timeouts,
     /// Patches of static pods.
     pub patches: Patches,
@@ -367,7 +367,7 @@ pub struct JoinConfiguration {
 pub struct Discovery {
     /// By token and CA hash.
     pub bootstrap_token: Option<TokenDiscovery>,
-    /// By a kubeconfig file.
+    /// By a kubeconfig, from a path or URL.
     pub file: Option<FileDiscovery>,
     /// Token of the kubelet's certificate request, when it is another one.
     pub tls_bootstrap_token: String,
@@ -385,7 +385,7 @@ pub struct TokenDiscovery {
     pub api_server_endpoint: String,
     /// `sha256:<hex>` of CA public keys.
     pub ca_cert_hashes: Vec<String>,
-    /// Trust any CA.
+    /// Takes the cluster's CA as it comes, without a hash.
     #[serde(rename = "unsafeSkipCAVerification")]
     pub unsafe_skip_ca_verification: bool,
     #[serde(flatten)]

@@ -41,7 +41,7 @@ const TOKEN_TTL: Duration = Duration::from_secs(24 * 3600);
 pub(super) struct ControlPlane<'a> {
     pub call: &'a Invocation<'a>,
     pub cluster: ClusterConfiguration,
-    /// Directory of the certificates.
+    /// Directory of the certificates on the node.
     pub pki: String,
     pub algorithm: Algorithm,
     pub validity: Validity,

@@ -18,7 +18,7 @@ pub enum User<'a> {
     Token(&'a str),
 }
 
-/// Writes a kubeconfig.
+/// A kubeconfig with one cluster and one user, YAML.
 pub fn render(cluster: &str, server: &str, authority: &str, name: &str, user: &User<'_>) -> String {
     let encode = |text: &str| STANDARD.encode(text);
     let user = match user {
@@ -41,7 +41,7 @@ pub fn render(cluster: &str, server: &str, authority: &str, name: &str, user: &U
 pub struct Kubeconfig {
     /// `https://host:port`.
     pub server: String,
-    /// CA, DER.
+    /// The cluster's CA, DER.
     pub authority: Vec<u8>,
     certificate: Option<(String, String)>,
     token: Option<String>,

@@ -2,7 +2,7 @@
 
 /// Certificates, unless the configuration says otherwise.
 pub const PKI: &str = "/etc/kubernetes/pki";
-/// Static pods.
+/// Directory of static pods.
 pub const MANIFESTS: &str = "/etc/kubernetes/manifests";
 /// Static pod of the API server.
 pub const API_SERVER_MANIFEST: &str = "/etc/kubernetes/manifests/kube-apiserver.yaml";

@@ -32,9 +32,9 @@ pub fn algorithm(text: &str) -> Result<Algorithm, String> {
 /// How long certificates are good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// What is issued.
+    /// Of leaf certificates.
     pub leaf: Duration,
-    /// Authorities.
+    /// Of authorities.
     pub authority: Duration,
 }
 
@@ -46,9 +46,9 @@ impl Default for Validity {
 
 /// A certificate authority with its key.
 pub struct Authority {
-    /// Certificate, PEM.
+    /// PEM.
     pub certificate: String,
-    /// Certificate, DER.
+    /// The same certificate, DER.
     pub der: Vec<u8>,
     signer: capwasm_pki::Authority,
 }

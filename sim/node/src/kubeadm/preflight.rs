@@ -18,7 +18,7 @@ fn empty(findings: &mut Vec<Finding>, files: &dyn Files, path: &str) {
     }
 }
 
-/// Before `init`.
+/// What stands against `kubeadm init`.
 pub(super) fn init(files: &dyn Files) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Others' static pods, kube-vip's say, may be there already.
@@ -29,7 +29,7 @@ pub(super) fn init(files: &dyn Files) -> Vec<Finding> {
     findings
 }
 
-/// Before `join`.
+/// What stands against `kubeadm join`.
 pub(super) fn join(files: &dyn Files, control_plane: bool, ca_path: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     absent(&mut findings, files, paths::KUBELET);

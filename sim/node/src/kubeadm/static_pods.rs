@@ -19,13 +19,12 @@ const ETCD_CLIENT_URLS: &str = "kubeadm.kubernetes.io/etcd.advertise-client-urls
 pub(super) struct Plan<'a> {
     /// The cluster's configuration, completed.
     pub cluster: &'a ClusterConfiguration,
-    /// Directory of the certificates.
+    /// Directory of the certificates on the node.
     pub pki: &'a str,
     /// Address of the API server and of etcd.
     pub address: &'a str,
     /// Port of the API server.
     pub port: u16,
-    /// Node name.
     pub node: &'a str,
     /// Members of etcd with their peer URLs when this node's joins them; empty for the first.
     pub members: &'a [(String, String)],

@@ -14,7 +14,7 @@ use crate::rest::{Rest, RestError};
 pub struct Manifest {
     /// `metadata.name` of the file.
     pub name: String,
-    /// Hash of the file.
+    /// Hash of the file, which changes with its content.
     pub hash: String,
     pod: Value,
 }
@@ -86,9 +86,9 @@ pub fn name_at<'a>(own: &'a str, host: &Host<'_>) -> &'a str {
 
 /// The node that pods are on.
 pub struct Host<'a> {
-    /// Node name.
+    /// Name of the Node.
     pub name: &'a str,
-    /// Its address.
+    /// The node's IP address.
     pub address: &'a str,
 }
 

@@ -1,6 +1,6 @@
 //! Shell syntax: from text to a tree. Pure.
 
-/// Commands in order.
+/// Commands that run one after the other.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct List(pub Vec<AndOr>);
 
@@ -11,7 +11,6 @@ pub(super) struct AndOr {
     pub rest: Vec<(bool, Pipeline)>,
 }
 
-/// Commands joined by `|`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pipeline {
     pub negated: bool,
@@ -41,7 +40,6 @@ pub(super) enum RedirectTo {
     Descriptor(u8),
 }
 
-/// A word before expansion.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Word(pub Vec<Part>);
 
@@ -72,7 +70,6 @@ enum Arrow {
 const KEYWORDS: [&str; 9] = ["then", "elif", "else", "fi", "do", "done", "}", "esac", "in"];
 const UNSUPPORTED: [&str; 5] = ["while", "until", "case", "function", "select"];
 
-/// Parses a script.
 pub(super) fn parse(script: &str) -> Result<List, String> {
     let tokens = Lexer { text: script.chars().collect(), at: 0 }.tokens()?;
     let mut parser = Parser { tokens, at: 0 };

@@ -55,7 +55,7 @@ impl Chores {
         self.wake.notify_one();
     }
 
-    /// Tokens may have changed.
+    /// Signs `cluster-info` anew soon, because tokens may have changed.
     pub fn sign_soon(&self, keyspace: &str) {
         for (number, after) in (0..).zip(SIGN) {
             self.schedule(keyspace, Chore::Sign(number), after);
@@ -67,7 +67,7 @@ impl Chores {
         self.schedule(keyspace, Chore::Scan, self.grace + BEAT);
     }
 
-    /// A node went silent.
+    /// Notices after the grace period that a node went silent.
     pub fn miss(&self, keyspace: &str, node: &str) {
         self.schedule(keyspace, Chore::Notice(node.to_owned()), self.grace);
     }
@@ -77,7 +77,7 @@ impl Chores {
         self.due.lock().remove(&(keyspace.to_owned(), Chore::Notice(node.to_owned())));
     }
 
-    /// A cluster is gone.
+    /// Drops the chores of a cluster that is gone.
     pub fn forget(&self, keyspace: &str) {
         self.due.lock().retain(|(of, _), _| of != keyspace);
     }

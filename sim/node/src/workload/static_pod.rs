@@ -21,7 +21,7 @@ pub struct StaticPod {
     pub keyspace: String,
 }
 
-/// etcd's static pod.
+/// etcd's static pod, as far as it is run.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EtcdPod {
     /// Name of the member.

@@ -6,7 +6,6 @@ use super::{bad_request, forbidden, refused};
 use crate::answer::Answer;
 use crate::cloud::Scope;
 
-/// A kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Network,
@@ -19,7 +18,6 @@ pub(crate) enum Kind {
     Trunk,
 }
 
-/// Type of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
     Text,
@@ -203,7 +201,6 @@ impl Kind {
         }
     }
 
-    /// Its name in quotas.
     pub fn quota(self) -> &'static str {
         self.singular()
     }

@@ -17,7 +17,7 @@ pub(super) fn subnets_of(state: &Networking, network: &str) -> Vec<String> {
     state.subnets.ids(|subnet| text(subnet, "network_id") == network)
 }
 
-/// Makes a network; its id.
+/// Makes a network, and returns its id.
 pub(crate) fn create(state: &mut Networking, project: &str, given: &Map<String, Value>) -> Result<String, Answer> {
     state.check_quota(project, Kind::Network)?;
     let mut made = fresh(project);
@@ -53,7 +53,7 @@ pub(super) fn delete(state: &mut Networking, id: &str) -> Result<(), Answer> {
     Ok(())
 }
 
-/// Makes a subnet; its id.
+/// Makes a subnet, and returns its id.
 pub(crate) fn create_subnet(
     state: &mut Networking,
     scope: &Scope,

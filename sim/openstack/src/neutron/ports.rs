@@ -22,7 +22,7 @@ const VNIC_TYPES: [&str; 11] = [
     "remote-managed",
 ];
 
-/// Makes a port; its id.
+/// Makes a port, and returns its id.
 pub(crate) fn create(
     state: &mut Networking,
     scope: &Scope,
@@ -163,7 +163,7 @@ pub(crate) fn release(state: &mut Networking, id: &str) {
     state.ports.remove(id);
 }
 
-/// A server's port: bound on its host.
+/// Binds a server's port to its host.
 pub(crate) fn bind(state: &mut Networking, id: &str, server: &str, zone: &str, host: &str, active: bool) {
     if let Some(port) = state.ports.get_mut(id) {
         port["device_id"] = json!(server);
@@ -177,7 +177,7 @@ pub(crate) fn bind(state: &mut Networking, id: &str, server: &str, zone: &str, h
     state.touch(Kind::Port, id);
 }
 
-/// A port whose server is gone.
+/// Unbinds a port whose server is gone.
 pub(crate) fn unbind(state: &mut Networking, id: &str) {
     if let Some(port) = state.ports.get_mut(id) {
         port["device_id"] = json!("");

@@ -39,7 +39,6 @@ const ATTRIBUTES: [(&str, u32); 22] = [
     ("tags", 52),
     ("hostname", 90),
 ];
-/// Most user data, encoded.
 const MAX_USER_DATA: usize = 65535;
 
 /// `POST /servers`.
@@ -370,7 +369,7 @@ pub(super) fn detach(state: &mut State, id: &str, volume: &str) -> Result<(), An
     Ok(())
 }
 
-/// The end of `BUILD`.
+/// Ends `BUILD`: the server is `ACTIVE`, or in `ERROR`.
 fn finish(cloud: &Cloud, state: &mut State, id: &str) {
     let Some(server) = state.compute.servers.get_mut(id) else { return };
     if text(server, "status") != "BUILD" || server["_task"] == "deleting" {

@@ -9,7 +9,6 @@ use super::{Balancing, ids_of, refused};
 use crate::answer::Answer;
 use crate::table::text;
 
-/// Providers with their descriptions.
 pub(super) const PROVIDERS: [(&str, &str); 3] = [
     ("ovn", "a northbound data base that nobody reads"),
     ("amphora", "amphorae that are nowhere"),
@@ -141,7 +140,6 @@ impl Part {
         }
     }
 
-    /// Its name in messages.
     pub fn title(self) -> &'static str {
         match self {
             Part::Balancer => "Load Balancer",
@@ -152,7 +150,6 @@ impl Part {
         }
     }
 
-    /// Its name in quotas.
     pub fn quota(self) -> &'static str {
         match self {
             Part::Balancer => "load_balancer",

@@ -14,7 +14,6 @@ use tokio::time::Instant;
 /// Nova's oldest microversion that is used.
 pub const MICROVERSION: &str = "compute 2.60";
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,

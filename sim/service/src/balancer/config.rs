@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// Sections that haproxy knows.
 const SECTIONS: [&str; 12] = [
     "global",
     "defaults",
@@ -21,7 +20,7 @@ const SECTIONS: [&str; 12] = [
 /// A server of a backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Name in the configuration.
+    /// Name of the server in the configuration.
     pub name: String,
     /// `host:port`.
     pub address: String,
@@ -34,7 +33,7 @@ pub struct Server {
 /// Which servers stand behind which port.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Configuration {
-    /// By listening port.
+    /// The servers behind each listening port.
     pub ports: BTreeMap<u16, Vec<Server>>,
 }
 

@@ -11,9 +11,9 @@ use super::{CallFault, Fault, NodeFault};
 /// A fault with the id by which it is lifted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Injected {
-    /// Unique in this engine.
+    /// Id by which it is lifted, unique in this engine.
     pub id: String,
-    /// The fault.
+    /// What was requested.
     pub fault: Fault,
 }
 
@@ -97,7 +97,7 @@ impl Faults {
         self.state.lock().entries.iter().map(|entry| entry.injected.clone()).collect()
     }
 
-    /// Rung whenever a fault comes or goes.
+    /// Changes whenever a fault comes or goes.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }

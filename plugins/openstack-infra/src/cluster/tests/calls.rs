@@ -1,7 +1,7 @@
 //! How many calls a cluster costs.
 use super::*;
 
-/// Calls by method.
+/// How many calls read, and how many write.
 fn counted(cloud: &OpenStack) -> (usize, usize) {
     let calls = cloud.calls();
     let reads = calls.iter().filter(|call| call.method == "GET").count();

@@ -8,7 +8,7 @@ use crate::provider::{
     InfrastructureMachinePool,
 };
 
-/// `infrastructure-cluster`.
+/// Calls the function of [`InfrastructureCluster`] that was recorded.
 pub fn infrastructure_cluster<T: InfrastructureCluster>(
     function: Function,
     cx: &mut Context<'_>,
@@ -20,7 +20,7 @@ pub fn infrastructure_cluster<T: InfrastructureCluster>(
     }
 }
 
-/// `infrastructure-machine`.
+/// Calls the function of [`InfrastructureMachine`] that was recorded.
 pub fn infrastructure_machine<T: InfrastructureMachine>(
     function: Function,
     cx: &mut Context<'_>,
@@ -32,7 +32,7 @@ pub fn infrastructure_machine<T: InfrastructureMachine>(
     }
 }
 
-/// `infrastructure-machine-pool`.
+/// Calls the function of [`InfrastructureMachinePool`] that was recorded.
 pub fn infrastructure_machine_pool<T: InfrastructureMachinePool>(
     function: Function,
     cx: &mut Context<'_>,
@@ -44,7 +44,7 @@ pub fn infrastructure_machine_pool<T: InfrastructureMachinePool>(
     }
 }
 
-/// `bootstrap`.
+/// Calls the function of [`Bootstrap`] that was recorded.
 pub fn bootstrap<T: Bootstrap>(function: Function, cx: &mut Context<'_>, object: &Value) -> Result<Answer, Problem> {
     match function {
         Function::BootstrapRelease => T::release(cx, object).map(Answer::Gone),
@@ -52,7 +52,7 @@ pub fn bootstrap<T: Bootstrap>(function: Function, cx: &mut Context<'_>, object:
     }
 }
 
-/// `control-plane`.
+/// Calls the function of [`ControlPlane`] that was recorded.
 pub fn control_plane<T: ControlPlane>(
     function: Function,
     cx: &mut Context<'_>,
@@ -64,7 +64,7 @@ pub fn control_plane<T: ControlPlane>(
     }
 }
 
-/// `controller`.
+/// Calls the function of [`Controller`] that was recorded.
 pub fn controller<T: Controller>(function: Function, cx: &mut Context<'_>, object: &Value) -> Result<Answer, Problem> {
     match function {
         Function::ControllerDelete => T::delete(cx, object).map(Answer::Gone),

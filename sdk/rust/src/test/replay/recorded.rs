@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::host::{Host, HttpRequest, Level};
 
-/// The host of a recorded call.
+/// Answers a provider from a recorded call.
 pub(super) struct ReplayHost<'a> {
     recorded: &'a RecordedCall,
     used: RefCell<Vec<bool>>,
     asked: RefCell<Option<(String, bool)>>,
 }
 
-/// JSON as it was recorded; what a person made of it may be none.
+/// JSON as it was recorded; null for what somebody edited until it is none.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
@@ -49,7 +49,7 @@ impl<'a> ReplayHost<'a> {
         self.asked.borrow().clone()
     }
 
-    /// The recorded answer.
+    /// The recorded answer to a request; panics when there is none.
     fn ask<T: OnTape>(&self, request: Request) -> Result<T, Refused> {
         let tape = &self.recorded.tape;
         let found = answering(tape, &self.used.borrow(), request.class(), |known| is_same(known, &request));
@@ -62,7 +62,7 @@ impl<'a> ReplayHost<'a> {
         }
     }
 
-    /// Ends the call, as a trap would.
+    /// Notes the request that has no answer, and panics: natively that ends the call as a trap would.
     #[allow(clippy::panic, reason = "the provider cannot go on without an answer; the test's own assertion says so")]
     fn stop(&self, request: String) -> ! {
         let past_the_end = self.used.borrow().iter().all(|used| *used);

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-/// Its API version.
 pub(super) const GROUP_VERSION: &str = "kubeadm.k8s.io/v1beta3";
 
 /// Where flags are, from a document's root.
@@ -31,7 +30,7 @@ const LATER: [(&str, &str); 11] = [
 
 /// What a document says in terms of v1beta4.
 pub(super) struct Read {
-    /// The document.
+    /// The document as v1beta4 has it.
     pub document: Value,
     /// Fields that this version does not have.
     pub warnings: Vec<String>,

@@ -3,11 +3,11 @@
 /// A Kubernetes version `vMAJOR.MINOR.PATCH[-pre][+build]`, read as strictly as kubeadm does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// With a leading `v`.
+    /// As `v1.34.0`.
     pub text: String,
-    /// Minor number.
+    /// As 34 in `v1.34.0`.
     pub minor: u64,
-    /// Patch number.
+    /// As 0 in `v1.34.0`.
     pub patch: u64,
 }
 

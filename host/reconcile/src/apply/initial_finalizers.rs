@@ -1,4 +1,4 @@
-//! Finalizers that objects are born with: an object that a plan creates needs no second write before its reconciler may act.
+//! Finalizers that objects are created with: an object that a plan creates needs no second write before its reconciler may act.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,9 +10,9 @@ use crate::kind::Kind;
 
 /// What the reconcilers of this process put on every object of their kinds. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct BornWith(Arc<RwLock<HashMap<Kind, Vec<String>>>>);
+pub(crate) struct InitialFinalizers(Arc<RwLock<HashMap<Kind, Vec<String>>>>);
 
-impl BornWith {
+impl InitialFinalizers {
     /// From now on objects of the kind are created with these finalizers.
     pub(crate) fn set(&self, kind: &Kind, finalizers: Vec<String>) {
         let mut kinds = self.0.write();

@@ -1,35 +1,35 @@
-//! JSON of which only some parts are wanted: the rest is skipped, and costs next to nothing.
+//! JSON of which only some fields are wanted: the rest is skipped, and costs next to nothing.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Reads a JSON text, but no more than these parts of it: paths of keys such as `status/conditions/type`, which go on in each
-/// item of a list. What is absent stays absent; a map or a list on the way to a part is there if it was there.
+/// Reads a JSON text, but no more than these fields of it: paths of keys such as `status/conditions/type`, which go on in each
+/// item of a list. What is absent stays absent; a map or a list on the way to a field is there if it was there.
 ///
 /// # Errors
 /// When the text is not JSON.
-pub(crate) fn read(text: &str, parts: &[&str]) -> serde_json::Result<Value> {
+pub(crate) fn read(text: &str, fields: &[&str]) -> serde_json::Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Parts::all(parts).deserialize(&mut reader)?;
+    let value = Fields::all(fields).deserialize(&mut reader)?;
     reader.end().map(|()| value)
 }
 
 /// Where in the paths a value is: those that lead there, as bits, and how many of their bytes did. All have these bytes in
 /// common, so that going on costs no memory.
 #[derive(Clone, Copy)]
-struct Parts<'p> {
+struct Fields<'p> {
     paths: &'p [&'p str],
     leading: u64,
     gone: usize,
 }
 
-impl<'p> Parts<'p> {
+impl<'p> Fields<'p> {
     /// At the top. Of more paths than there are bits all is read.
     fn all(paths: &'p [&'p str]) -> Self {
         let leading = if let 1..=64 = paths.len() { u64::MAX >> (64 - paths.len()) } else { 0 };
-        Parts { paths, leading, gone: 0 }
+        Fields { paths, leading, gone: 0 }
     }
 
     /// All of the value is wanted.
@@ -52,13 +52,13 @@ impl<'p> Parts<'p> {
         match (whole, leading) {
             (false, 0) => None,
             // A path that ends here wants all of it.
-            (true, _) => Some(Parts { leading: 0, ..self }),
-            (false, _) => Some(Parts { leading, gone: self.gone + key.len() + 1, ..self }),
+            (true, _) => Some(Fields { leading: 0, ..self }),
+            (false, _) => Some(Fields { leading, gone: self.gone + key.len() + 1, ..self }),
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Parts<'_> {
+impl<'de> DeserializeSeed<'de> for Fields<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -66,7 +66,7 @@ impl<'de> DeserializeSeed<'de> for Parts<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Parts<'_> {
+impl<'de> Visitor<'de> for Fields<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,7 +92,7 @@ impl<'de> Visitor<'de> for Parts<'_> {
         Ok(Value::Array(list))
     }
 
-    // What is neither a map nor a list has no parts.
+    // What is neither a map nor a list has no fields.
 
     fn visit_unit<E: Error>(self) -> Result<Value, E> {
         Ok(Value::Null)
@@ -120,10 +120,10 @@ impl<'de> Visitor<'de> for Parts<'_> {
 }
 
 /// A key that some path goes on with, and where that leads; none for others, which are not even copied.
-struct Key<'p>(Parts<'p>);
+struct Key<'p>(Fields<'p>);
 
 impl<'de, 'p> DeserializeSeed<'de> for Key<'p> {
-    type Value = Option<(String, Parts<'p>)>;
+    type Value = Option<(String, Fields<'p>)>;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
         reader.deserialize_str(self)
@@ -131,7 +131,7 @@ impl<'de, 'p> DeserializeSeed<'de> for Key<'p> {
 }
 
 impl<'p> Visitor<'_> for Key<'p> {
-    type Value = Option<(String, Parts<'p>)>;
+    type Value = Option<(String, Fields<'p>)>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
@@ -166,8 +166,8 @@ mod tests {
             (&["kind/of/nothing", "absent"], json!({"kind": "Pod"})),
             (&[], object.clone()),
         ];
-        for (parts, expected) in rows {
-            assert_eq!(read(&object.to_string(), parts).unwrap(), expected, "{parts:?}");
+        for (fields, expected) in rows {
+            assert_eq!(read(&object.to_string(), fields).unwrap(), expected, "{fields:?}");
         }
         assert!(read("{\"metadata\": {\"name\": \"a\"}", &["metadata/name"]).is_err(), "cut off");
         assert!(read("{} {}", &["a"]).is_err(), "more than one");
