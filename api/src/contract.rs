@@ -6,13 +6,12 @@
 pub mod bootstrap;
 pub mod control_plane;
 pub mod infrastructure;
-mod version;
 
 pub use bootstrap::BootstrapConfig;
 pub use control_plane::ControlPlane;
 pub use infrastructure::{InfrastructureCluster, InfrastructureMachine, InfrastructurePool};
-pub use version::compare_versions;
 
+use capwasm_object::group_version::compare_versions;
 use serde_json::Value;
 
 use crate::names::labels::CONTRACT_PREFIX;

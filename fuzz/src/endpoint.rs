@@ -4,6 +4,7 @@
 
 use capwasm_runtime::fuzzing::{endpoint_allows, wildcard};
 use capwasm_runtime::{NamedEndpoint, Rule};
+use percent_encoding::percent_decode_str;
 use regex::Regex;
 
 pub fn run(data: &[u8]) {
@@ -60,22 +61,7 @@ fn readings(path: &str) -> Vec<(&'static str, String)> {
 }
 
 fn decoded(path: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = path.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let hex = (byte == b'%').then(|| std::str::from_utf8(after.get(..2)?).ok()).flatten();
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(decoded) => {
-                bytes.push(decoded);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
 /// RFC 3986, 5.2.4, and several slashes are one.

@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use arbitrary::{Result, Unstructured};
-use capwasm_runtime::{CompileError, Failure, Limits, LoadError, Runtime, RuntimeOptions};
+use capwasm_contract::Failure;
+use capwasm_runtime::{CompileError, Limits, LoadError, Runtime, RuntimeOptions};
 use serde_json::Value;
 
 use crate::json::{mutate, one_of, text};

@@ -3,8 +3,9 @@
 
 use arbitrary::{Result, Unstructured};
 use capwasm_contract::descriptor::KindPattern;
+use capwasm_contract::{ObjectRef, Operation, Outcome, Place};
+use capwasm_runtime::Grants;
 use capwasm_runtime::fuzzing::{Call, collect};
-use capwasm_runtime::{Grants, ObjectRef, Operation, Outcome, Place};
 use serde_json::Value;
 
 use crate::json::{list, text, value};

@@ -5,12 +5,11 @@
 use std::sync::Arc;
 
 use arbitrary::{Result, Unstructured};
+use capwasm_contract::recording::{Answered, Ended, Entry, Exchange, Given, Request, SecretRef};
+use capwasm_contract::{Algorithm, Answer, EtcdMember, Facts, Function, ObjectRef, Outcome, Pair, Refused, Subject};
 use capwasm_runtime::fuzzing::play;
-use capwasm_runtime::record::{
-    Algorithm, Answered, Ended, Entry, Exchange, Given, Pair, Recording, Rehearsal, Replay, Request, SecretRef,
-    Subject, read, redact, to_json,
-};
-use capwasm_runtime::{Answer, EtcdMember, Facts, Function, Grants, HttpResponse, Limits, ObjectRef, Outcome, Refused};
+use capwasm_runtime::record::{Recording, Rehearsal, Replay, read, redact, to_json};
+use capwasm_runtime::{Grants, HttpResponse, Limits};
 use serde_json::Value;
 
 use crate::json::mutate;

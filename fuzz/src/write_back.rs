@@ -4,12 +4,13 @@
 use arbitrary::{Result, Unstructured};
 use capwasm_api::contract::Contract;
 use capwasm_contract::descriptor::{ExclusiveBy, KindDescriptor, KindPattern, Role};
+use capwasm_contract::{
+    Address, Answer, BootstrapData, ClusterAnswer, ControlPlaneAnswer, Endpoint, FailureDomain, Fault, MachineAnswer,
+    Outcome, PoolAnswer, Problem,
+};
 use capwasm_providers::fuzzing::{Belongings, Ending, ServedKind, Subject, Waiting, plan};
 use capwasm_reconcile::{Action, ClusterId, Plan};
-use capwasm_runtime::{
-    Address, Answer, BootstrapData, ClusterAnswer, ControlPlaneAnswer, Endpoint, FailureDomain, Fault, Grants,
-    MachineAnswer, Outcome, PoolAnswer, Problem, fuzzing,
-};
+use capwasm_runtime::{Grants, fuzzing};
 use serde_json::{Value, json};
 
 use crate::json::{list, mutate, one_of, text, value};
@@ -225,7 +226,7 @@ impl Case {
                 }
                 Action::Evict { .. } => panic!("nothing evicts: {operation:?}"),
             };
-            let same = |target: &capwasm_runtime::ObjectRef| {
+            let same = |target: &capwasm_contract::ObjectRef| {
                 (&target.api_version, &target.kind, &target.name) == (&api_version, &kind, &name)
             };
             // A patch of an object and of its status is two requests.

@@ -4,7 +4,8 @@
 //! - [`meta`] reads and writes `metadata`, [`owners`] the owner references in it,
 //! - [`selector`] reads label selectors and matches them,
 //! - [`conditions`] reads and writes conditions,
-//! - [`group_version`] takes an `apiVersion` apart,
+//! - [`group_version`] takes an `apiVersion` apart, and orders versions of an API,
+//! - [`version`] reads and orders versions of Kubernetes,
 //! - [`merge_patch`] makes and applies JSON merge patches (RFC 7396),
 //! - [`news`] tells what anybody but people acts on from the rest.
 //!
@@ -21,3 +22,4 @@ pub mod meta;
 pub mod news;
 pub mod owners;
 pub mod selector;
+pub mod version;

@@ -1,11 +1,14 @@
 //! The objects of one namespace, as JSON.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
 };
 use serde_json::{Value, json};
 
+use crate::management::client_of;
 use crate::wait;
 
 /// Kinds that the whole path makes, with their apiVersions.
@@ -98,6 +101,16 @@ impl Objects {
     /// An object that is there.
     pub async fn get(&self, kind: &str, name: &str) -> Value {
         self.find(kind, name).await.unwrap_or_else(|| panic!("there is no {kind} {name}"))
+    }
+
+    /// A cluster's kubeconfig.
+    pub async fn kubeconfig(&self, cluster: &str) -> String {
+        secret_text(&self.get("Secret", &format!("{cluster}-kubeconfig")).await, "value")
+    }
+
+    /// A client of a workload cluster, by its kubeconfig.
+    pub async fn workload(&self, cluster: &str) -> kube::Client {
+        client_of(&self.kubeconfig(cluster).await).await
     }
 
     /// All of a kind, sorted by name.
@@ -259,4 +272,10 @@ pub fn is(object: &Value, name: &str) -> bool {
 /// The owner reference of this kind.
 pub fn owner<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object.pointer("/metadata/ownerReferences")?.as_array()?.iter().find(|owner| owner["kind"] == kind)
+}
+
+/// A key's text in a Secret.
+pub fn secret_text(secret: &Value, key: &str) -> String {
+    let bytes = STANDARD.decode(text(secret, &format!("/data/{key}"))).expect("base64");
+    String::from_utf8(bytes).expect("a text")
 }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use capwasm_pki::{Algorithm, Authority, Leaf, Validity};
 
 use crate::folder::Folder;
 use crate::management::free_address;
@@ -119,16 +119,12 @@ impl Drop for Registry {
 
 /// `ca.crt`, and `tls.crt` with `tls.key` of it.
 fn certificates(folder: &Path) {
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority_key = KeyPair::generate().expect("a key");
-    let authority_certificate = authority.self_signed(&authority_key).expect("a certificate");
-    let issuer = Issuer::new(authority, authority_key);
-    let key = KeyPair::generate().expect("a key");
-    let server = CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("a certificate for an address");
-    let server = server.signed_by(&key, &issuer).expect("a certificate");
+    let day = Validity::of(SystemTime::now(), Duration::from_secs(24 * 3600));
+    let authority = Authority::new("registry-ca", Algorithm::EcdsaP256, day, None).expect("an authority");
+    let leaf = Leaf::server("registry", vec!["127.0.0.1".to_owned()]);
+    let server = authority.issue(&leaf, Algorithm::EcdsaP256, day).expect("a certificate");
     for (name, text) in
-        [("ca.crt", authority_certificate.pem()), ("tls.crt", server.pem()), ("tls.key", key.serialize_pem())]
+        [("ca.crt", authority.pair().certificate), ("tls.crt", server.certificate), ("tls.key", server.key)]
     {
         fs::write(folder.join(name), text).expect("the folder is writable");
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use capwasm_sim_service::faults::{Client as Faults, Fault, NodeFault};
 use capwasm_tests::history::{History, control_planes};
-use capwasm_tests::management::{Management, client_of};
+use capwasm_tests::management::Management;
 use capwasm_tests::objects::{CONTROL_PLANE_LABEL, Objects, condition, is, is_control_plane, name_of, text};
 use capwasm_tests::sample::{Sample, VERSION};
 use capwasm_tests::wait;
-use k8s_openapi::api::core::v1::{Node, Secret};
+use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
@@ -82,9 +82,7 @@ impl Cluster {
 
     /// A client of the workload cluster.
     async fn workload(&self) -> kube::Client {
-        let secret = self.objects.get("Secret", &format!("{}-kubeconfig", self.sample.name)).await;
-        let secret: Secret = serde_json::from_value(secret).unwrap();
-        client_of(&String::from_utf8(secret.data.unwrap()["value"].0.clone()).unwrap()).await
+        self.objects.workload(&self.sample.name).await
     }
 
     async fn nodes(&self) -> Vec<Node> {

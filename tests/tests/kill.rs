@@ -4,9 +4,8 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
 use capwasm_tests::engine::Engine;
-use capwasm_tests::management::{Management, client_of};
+use capwasm_tests::management::Management;
 use capwasm_tests::objects::{Objects, flag, name_of, text};
 use capwasm_tests::sample::{Sample, is_provisioned};
 use capwasm_tests::seed::seed;
@@ -104,9 +103,7 @@ async fn provisioned_exactly(sample: &Sample, objects: &Objects, engine: &Engine
     let secrets = objects.list("Secret").await;
     let ours = secrets.iter().filter(|secret| secret["type"] == "cluster.x-k8s.io/secret").count();
     assert_eq!(ours, sample.machines + 5, "bootstrap data, four certificates and the kubeconfig: {secrets:?}");
-    let kubeconfig = objects.get("Secret", &format!("{}-kubeconfig", sample.name)).await;
-    let kubeconfig = base64::engine::general_purpose::STANDARD.decode(text(&kubeconfig, "/data/value")).unwrap();
-    let nodes: Api<Node> = Api::all(client_of(&String::from_utf8(kubeconfig).unwrap()).await);
+    let nodes: Api<Node> = Api::all(objects.workload(&sample.name).await);
     wait::until("the workload API lists the machines' nodes", async || {
         let nodes = nodes.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
         let names: Vec<String> = nodes.items.into_iter().filter_map(|node| node.metadata.name).collect();

@@ -13,13 +13,13 @@ use capwasm_sim_service::docker::Docker;
 use capwasm_tests::engine::Engine;
 use capwasm_tests::folder::Folder;
 use capwasm_tests::history::{History, control_planes};
-use capwasm_tests::management::{Management, client_of};
+use capwasm_tests::management::Management;
 use capwasm_tests::objects::{CONTROL_PLANE_LABEL, Objects, condition, is, is_control_plane, name_of, text};
 use capwasm_tests::real::{self, NEWER, OLDER, Release};
 use capwasm_tests::sample::Sample;
 use capwasm_tests::{binary, skip, wait};
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -140,9 +140,7 @@ impl Cluster {
 
     /// The workload cluster's client.
     async fn workload(&self) -> kube::Client {
-        let secret = self.objects.get("Secret", &format!("{}-kubeconfig", self.sample.name)).await;
-        let secret: Secret = serde_json::from_value(secret).unwrap();
-        client_of(&String::from_utf8(secret.data.unwrap()["value"].0.clone()).unwrap()).await
+        self.objects.workload(&self.sample.name).await
     }
 
     /// Names of the Nodes that have the label of a control plane.

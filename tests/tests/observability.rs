@@ -75,10 +75,6 @@ fn logged(log: &str, span: &str) -> BTreeSet<String> {
     ids.collect()
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
-    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn one_trace_id_finds_the_log_lines_and_the_spans_of_a_pass() {
     let (url, collected) = collector();
@@ -100,7 +96,7 @@ async fn one_trace_id_finds_the_log_lines_and_the_spans_of_a_pass() {
     }
     wait::until("a pass that was logged is a trace", async || {
         let ids = logged(&std::fs::read_to_string(host.log()).unwrap(), "pass");
-        match ids.iter().find(|id| collected.has(&bytes(id))) {
+        match ids.iter().find(|id| collected.has(&hex::decode(id).unwrap())) {
             Some(_) => Ok(()),
             None => Err(format!("{} logged ids", ids.len())),
         }

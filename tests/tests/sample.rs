@@ -6,7 +6,7 @@
 use capwasm_tests::binary;
 use capwasm_tests::folder::Folder;
 use capwasm_tests::guests;
-use capwasm_tests::management::{Management, client_of};
+use capwasm_tests::management::Management;
 use capwasm_tests::objects::{Objects, condition, flag, is, text};
 use capwasm_tests::sample::Sample;
 use capwasm_tests::wait;
@@ -118,8 +118,7 @@ async fn a_provider_with_kinds_of_its_own_installs_follows_adopts_and_takes_back
     objects.until("Addon", "addons-banner", "it is installed", |addon| is(addon, "Ready")).await;
     let ready = |set: &Value| is(set, "Ready") && set["status"]["ready"] == 1;
     objects.until("AddonSet", "demo", "its Addon is ready", ready).await;
-    let kubeconfig = objects.get("Secret", "addons-kubeconfig").await;
-    let api: Api<ConfigMap> = Api::namespaced(client_of(&decoded(&kubeconfig)).await, "kube-public");
+    let api: Api<ConfigMap> = Api::namespaced(objects.workload("addons").await, "kube-public");
     until_installed(&api, &["one"]).await;
 
     // What the catalog says is followed.
@@ -191,10 +190,4 @@ async fn rules_are_kept(objects: &Objects) {
     let providers = objects.list("WasmProvider").await;
     let sample = providers.iter().find(|provider| text(provider, "/metadata/name") == "addons").unwrap();
     assert!(flag(sample, "/status/converts"), "{sample}");
-}
-
-fn decoded(secret: &Value) -> String {
-    use base64::Engine as _;
-    let bytes = base64::engine::general_purpose::STANDARD.decode(text(secret, "/data/value")).unwrap();
-    String::from_utf8(bytes).unwrap()
 }

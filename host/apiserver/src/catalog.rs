@@ -188,7 +188,7 @@ impl Catalog {
             versions[index].1.insert(resource.plural.clone(), resource);
         }
         for versions in catalog.groups.values_mut() {
-            versions.sort_by(|(a, _), (b, _)| version_rank(b).cmp(&version_rank(a)).then_with(|| a.cmp(b)));
+            versions.sort_by(|(a, _), (b, _)| group_version::compare_versions(b, a).then_with(|| a.cmp(b)));
         }
         catalog
     }
@@ -233,34 +233,4 @@ impl Catalog {
 fn in_store<'a>(versions: &'a [Version], plural: &str) -> Option<&'a Arc<Resource>> {
     let mut served = versions.iter().filter_map(|(_, resources)| resources.get(plural));
     served.clone().find(|resource| resource.api_version() == resource.storage).or_else(|| served.next())
-}
-
-/// Order of preference of version names: GA before beta before alpha, higher numbers first, anything else last.
-pub(crate) fn version_rank(version: &str) -> (u8, u32, u32) {
-    let parse = || {
-        let rest = version.strip_prefix('v')?;
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let major = rest[..digits].parse().ok()?;
-        match &rest[digits..] {
-            "" => Some((3, major, 0)),
-            tail => {
-                let (level, minor) =
-                    tail.strip_prefix("beta").map(|n| (2, n)).or_else(|| tail.strip_prefix("alpha").map(|n| (1, n)))?;
-                Some((level, major, minor.parse().ok()?))
-            }
-        }
-    };
-    parse().unwrap_or((0, 0, 0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_preferred_by_stability_then_number() {
-        let mut versions = ["v1alpha1", "v10", "v1beta2", "foo", "v2", "v1beta1", "v1"];
-        versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
-        assert_eq!(versions, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "foo"]);
-    }
 }

@@ -16,4 +16,5 @@ mod write;
 
 pub(crate) use authentication::authenticate;
 pub use body::Body;
+pub use dispatch::version_info;
 pub(crate) use dispatch::{Call, document, handle, refuse};

@@ -27,6 +27,7 @@
 //! ```
 
 mod apply;
+pub mod bounded_patch;
 mod builtin;
 mod catalog;
 mod config;
@@ -53,7 +54,7 @@ pub use config::{
     Admission, AdmissionError, Admitter, Authenticator, ByteStream, CertificateSigner, Clock, ConversionError,
     ConvertedKind, Converter, GroupKind, NotAdmitted, PortForward, ServerConfig, SigningRequest,
 };
-pub use handler::Body;
+pub use handler::{Body, version_info};
 pub use identity::Identity;
 pub use server::{Filter, InProcess, Server, ServerError};
 pub use store::{Retention, Store, StoreError};

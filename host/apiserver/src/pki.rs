@@ -9,12 +9,11 @@ mod signer;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-};
+use capwasm_pki::{Algorithm, Authority, CertificateError, Leaf, Pair, Validity};
 use rustls::RootCertStore;
 use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::pem::PemObject as _;
@@ -22,9 +21,12 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 pub use signer::NodeSigner;
 
-const CA_YEARS: i16 = 10;
-const LEAF_YEARS: i16 = 1;
-/// A serving certificate is renewed at a start within this many days of its expiry.
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Days that a CA lasts.
+const CA_DAYS: u32 = 3650;
+/// Days that every other certificate lasts.
+const LEAF_DAYS: u32 = 365;
+/// A serving certificate is renewed at a start within this many days of its end.
 const RENEW_DAYS: i64 = 90;
 
 /// Why certificates could not be made or used.
@@ -43,13 +45,10 @@ pub enum PkiError {
     },
     /// A certificate could not be made or read.
     #[error("unable to make or read a certificate")]
-    Certificate(#[from] rcgen::Error),
+    Certificate(#[from] CertificateError),
     /// There is a CA's certificate without its key.
     #[error("the CA's key {0} is gone: put it back, or remove the folder to begin with a new CA")]
     KeyLost(PathBuf),
-    /// More groups than a certificate can be given.
-    #[error("{0} groups in one certificate: at most 2 are possible")]
-    Groups(usize),
     /// A PEM text holds no usable certificate or key.
     #[error("unable to read PEM: {0}")]
     Pem(String),
@@ -61,26 +60,11 @@ pub enum PkiError {
     Verifier(#[from] rustls::server::VerifierBuilderError),
 }
 
-/// A certificate and its key as PEM.
-#[derive(Clone)]
-pub struct CertifiedPem {
-    /// Certificate chain.
-    pub certificate: String,
-    /// Private key, PKCS#8.
-    pub key: String,
-}
-
-impl std::fmt::Debug for CertifiedPem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CertifiedPem")
-    }
-}
-
 /// The certificates of one server.
 #[derive(Debug)]
 pub struct ServerPki {
-    ca: CertifiedPem,
-    server: CertifiedPem,
+    ca: Pair,
+    server: Pair,
     tls: Arc<rustls::ServerConfig>,
 }
 
@@ -104,7 +88,7 @@ pub fn ensure(dir: &Path, names: &[String]) -> Result<ServerPki, PkiError> {
     let server = match files::read_pair(dir, "server")? {
         Some(server) if fits(&server.certificate, &ca.certificate, names) => server,
         _ => {
-            let server = issue(&ca, "kube-apiserver", &[], names, ExtendedKeyUsagePurpose::ServerAuth)?;
+            let server = issue(&ca, &Leaf::server("kube-apiserver", names.to_vec()))?;
             files::write_pair(dir, "server", &server)?;
             server
         }
@@ -136,8 +120,8 @@ impl ServerPki {
     ///
     /// # Errors
     /// When the certificate cannot be made.
-    pub fn client(&self, user: &str, groups: &[&str]) -> Result<CertifiedPem, PkiError> {
-        issue(&self.ca, user, groups, &[], ExtendedKeyUsagePurpose::ClientAuth)
+    pub fn client(&self, user: &str, groups: &[&str]) -> Result<Pair, PkiError> {
+        issue(&self.ca, &Leaf::client(user, groups))
     }
 
     /// A kubeconfig (YAML) for an administrator, with a fresh client certificate.
@@ -160,7 +144,7 @@ impl ServerPki {
 
 /// A kubeconfig with one cluster, user and context, all named `name`.
 #[must_use]
-pub fn kubeconfig(name: &str, server_url: &str, ca_pem: &str, user: &CertifiedPem) -> String {
+pub fn kubeconfig(name: &str, server_url: &str, ca_pem: &str, user: &Pair) -> String {
     let encode = |pem: &str| STANDARD.encode(pem);
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: {name}\nclusters:\n- name: {name}\n  cluster:\n    server: {server_url}\n    \
@@ -213,55 +197,18 @@ pub fn tls_from_pem(
     Ok(Arc::new(config))
 }
 
-/// Sets the time that a certificate is valid: from yesterday (clocks differ) for `years`.
-fn valid(params: &mut CertificateParams, years: i16) {
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    // Months and days of a calendar date are positive and fit.
-    let convert = |date: jiff::civil::Date| {
-        rcgen::date_time_ymd(i32::from(date.year()), date.month().unsigned_abs(), date.day().unsigned_abs().min(28))
-    };
-    params.not_before = convert(today.yesterday().unwrap_or(today));
-    params.not_after = convert(today.with().year(today.year() + years).day(1).build().unwrap_or(today));
+/// From yesterday, since clocks differ, for so many days.
+fn valid(days: u32) -> Validity {
+    let now = SystemTime::now();
+    Validity { from: now - DAY, until: now + DAY * days }
 }
 
-fn new_ca(name: &str) -> Result<CertifiedPem, PkiError> {
-    let key = KeyPair::generate()?;
-    let mut params = CertificateParams::default();
-    valid(&mut params, CA_YEARS);
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let certificate = params.self_signed(&key)?;
-    Ok(CertifiedPem { certificate: certificate.pem(), key: key.serialize_pem() })
+fn new_ca(name: &str) -> Result<Pair, PkiError> {
+    Ok(Authority::new(name, Algorithm::EcdsaP256, valid(CA_DAYS), None)?.pair())
 }
 
-fn issue(
-    ca: &CertifiedPem,
-    user: &str,
-    groups: &[&str],
-    names: &[String],
-    usage: ExtendedKeyUsagePurpose,
-) -> Result<CertifiedPem, PkiError> {
-    let issuer = Issuer::from_ca_cert_pem(&ca.certificate, KeyPair::from_pem(&ca.key)?)?;
-    let key = KeyPair::generate()?;
-    let mut params = CertificateParams::new(names.to_vec())?;
-    valid(&mut params, LEAF_YEARS);
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, user);
-    // rcgen keeps one value per attribute type; the same type by its number is another one to it.
-    let organizations = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
-    if groups.len() > organizations.len() {
-        return Err(PkiError::Groups(groups.len()));
-    }
-    for (attribute, group) in organizations.into_iter().zip(groups) {
-        params.distinguished_name.push(attribute, *group);
-    }
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-    params.extended_key_usages = vec![usage];
-    params.use_authority_key_identifier_extension = true;
-    let certificate = params.signed_by(&key, &issuer)?;
-    Ok(CertifiedPem { certificate: certificate.pem(), key: key.serialize_pem() })
+fn issue(ca: &Pair, leaf: &Leaf<'_>) -> Result<Pair, PkiError> {
+    Ok(Authority::from_pem(&ca.certificate, &ca.key)?.issue(leaf, Algorithm::EcdsaP256, valid(LEAF_DAYS))?)
 }
 
 /// Whether a serving certificate is of this CA, for exactly these names, and not about to end.

@@ -1,6 +1,6 @@
 //! Path, query and headers of a request.
 
-use std::fmt::Write as _;
+use percent_encoding::percent_decode_str;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
@@ -40,8 +40,8 @@ pub(crate) struct Target {
 impl Route {
     /// Parses a path. Never fails: what it does not know is [`Route::Unknown`].
     pub fn parse(path: &str) -> Self {
-        let parts: Vec<String> =
-            path.split('/').filter(|part| !part.is_empty()).map(|part| decode(part, false)).collect();
+        let decode = |part: &str| percent_decode_str(part).decode_utf8_lossy().into_owned();
+        let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decode).collect();
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts.as_slice() {
             ["healthz" | "livez" | "readyz", ..] => Self::Health,
@@ -89,11 +89,7 @@ pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub fn parse(query: &str) -> Self {
-        let pair = |part: &str| {
-            let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            (decode(key, true), decode(value, true))
-        };
-        Self(query.split('&').filter(|part| !part.is_empty()).map(pair).collect())
+        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
     /// First value of a parameter, if it is there and not empty.
@@ -113,41 +109,6 @@ impl Query {
             .find(|(key, _)| key == name)
             .is_some_and(|(_, value)| matches!(value.as_str(), "" | "1" | "t" | "T" | "true" | "True" | "TRUE"))
     }
-}
-
-/// Percent-decoding; in queries `+` is a space. What is not valid stays as it is.
-fn decode(text: &str, query: bool) -> String {
-    if !text.contains(['%', '+']) {
-        return text.to_owned();
-    }
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut index = 0;
-    while index < bytes.len() {
-        let hex = bytes
-            .get(index + 1..index + 3)
-            .and_then(|hex| std::str::from_utf8(hex).ok())
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match (bytes[index], hex) {
-            (b'%', Some(byte)) => {
-                decoded.push(byte);
-                index += 3;
-                continue;
-            }
-            (b'+', _) if query => decoded.push(b' '),
-            (byte, _) => decoded.push(byte),
-        }
-        index += 1;
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -8,10 +8,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use capwasm_contract::recording::{Answered, Ended, Entry, Given};
 use capwasm_object::meta;
 use capwasm_providers::rehearse::{self, Difference, Paint, Report, With};
 use capwasm_runtime::Provider;
-use capwasm_runtime::record::{self, Ended, Recording, Replay};
+use capwasm_runtime::record::{self, Recording, Replay};
 use capwasm_server::bundle;
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -206,15 +207,14 @@ fn header(recording: &Recording) -> String {
 }
 
 fn requests(recording: &Recording) -> String {
-    let answered = |entry: &record::Entry| match &entry.answer {
-        Some(record::Answered::Given(record::Given::Response(response))) => response.status.to_string(),
-        Some(record::Answered::Given(_)) => "answered".to_owned(),
-        Some(record::Answered::Refused(refused)) => refused.to_string(),
+    let answered = |entry: &Entry| match &entry.answer {
+        Some(Answered::Given(Given::Response(response))) => response.status.to_string(),
+        Some(Answered::Given(_)) => "answered".to_owned(),
+        Some(Answered::Refused(refused)) => refused.to_string(),
         None => "never answered".to_owned(),
     };
-    let line = |(at, entry): (usize, &record::Entry)| {
-        format!("  {:>3}  {}: {}\n", at + 1, entry.request.line(), answered(entry))
-    };
+    let line =
+        |(at, entry): (usize, &Entry)| format!("  {:>3}  {}: {}\n", at + 1, entry.request.line(), answered(entry));
     recording.tape.iter().enumerate().map(line).collect()
 }
 

@@ -2,12 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use capwasm_etcd::message::*;
 use capwasm_etcd::server::{self, Answers, Status};
 use capwasm_etcd::{Client, Code, ConnectError, Credentials, CredentialsError, Error};
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use capwasm_pki::{Algorithm, Authority, Leaf, Pair, Validity};
 
 /// An authority, with a certificate and key for both sides.
 struct Keys {
@@ -17,16 +18,11 @@ struct Keys {
 }
 
 fn keys() -> Keys {
-    let root = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = params.self_signed(&root).unwrap().pem();
-    let issuer = Issuer::from_ca_cert_pem(&authority, root).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec!["node-1".to_owned()]).unwrap();
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-    let certificate = params.signed_by(&key, &issuer).unwrap().pem();
-    Keys { authority, certificate, key: key.serialize_pem() }
+    let day = Validity::of(SystemTime::now(), Duration::from_secs(24 * 3600));
+    let authority = Authority::new("etcd-ca", Algorithm::EcdsaP256, day, None).unwrap();
+    let leaf = Leaf::peer("node-1", vec!["node-1".to_owned()]);
+    let Pair { certificate, key } = authority.issue(&leaf, Algorithm::EcdsaP256, day).unwrap();
+    Keys { authority: authority.pair().certificate, certificate, key }
 }
 
 /// Repeats requests, refuses some, and does not answer `MemberList`.

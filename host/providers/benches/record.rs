@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use capwasm_contract::descriptor::KindPattern;
+use capwasm_contract::{Facts, Function, ObjectRef, Refused, Selection};
 use capwasm_providers::{FileOptions, RecordingMetrics, Recordings};
 use capwasm_runtime::record::Recorder;
-use capwasm_runtime::{
-    Call, Capabilities, Facts, Function, Grants, Limits, Lookup, ObjectRef, Refused, Runtime, RuntimeOptions, Selection,
-};
+use capwasm_runtime::{Call, Capabilities, Grants, Limits, Lookup, Runtime, RuntimeOptions};
 use capwasm_test_support::guests;
 use prometheus_client::registry::Registry;
 use serde_json::json;

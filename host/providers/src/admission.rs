@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use capwasm_contract::descriptor::KindDescriptor;
+use capwasm_contract::{Fault, Problem};
 use capwasm_object::{json, meta};
-use capwasm_runtime::{Fault, Problem, Provider, PureError, PureReply};
+use capwasm_runtime::{Provider, PureError, PureReply};
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 
-use crate::loader::files::{LARGEST, digest_of};
+use crate::loader::files::LARGEST;
 
 /// Why a component cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +85,7 @@ fn read(dir: &Dir, digest: &str) -> Result<Vec<u8>, ComponentError> {
     let failed = |error| ComponentError::Read(digest.to_owned(), error);
     let mut bytes = Vec::new();
     dir.open(file_name(digest)).map_err(failed)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if digest_of(&bytes) == digest { Ok(bytes) } else { Err(ComponentError::Damaged(digest.to_owned())) }
+    if capwasm_runtime::digest(&bytes) == digest { Ok(bytes) } else { Err(ComponentError::Damaged(digest.to_owned())) }
 }
 
 fn write(dir: &Dir, digest: &str, bytes: &[u8]) -> Result<(), ComponentError> {
@@ -108,7 +108,7 @@ mod tests {
     async fn what_is_kept_is_found_whole_or_not_at_all() {
         let folder = std::env::temp_dir().join(format!("capwasm-components-{}", std::process::id()));
         let components = Components::open(&folder).unwrap();
-        let digest = digest_of(b"one");
+        let digest = capwasm_runtime::digest(b"one");
         assert!(matches!(components.get(&digest).await, Err(ComponentError::Read(..))));
         components.put(&digest, b"one".to_vec()).await.unwrap();
         assert!(components.has(&digest));

@@ -141,7 +141,7 @@ pub fn decide(wanted: &Value, live: Option<&Value>, served: bool) -> Step {
 fn labelled(crd: &Value, provider: &str) -> Value {
     let mut crd = crd.clone();
     let digest = Sha256::digest(crd.get("spec").map(Value::to_string).unwrap_or_default());
-    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex::encode(&digest[..8]);
     let keys = Contract::NEWEST_FIRST.map(Contract::label);
     let told: Vec<(&String, String)> =
         keys.iter().filter_map(|key| Some((key, meta::label(&crd, key)?.to_owned()))).collect();

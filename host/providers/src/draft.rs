@@ -2,8 +2,8 @@
 //! fields stay.
 
 use capwasm_api::conditions::{self, Condition, Status};
+use capwasm_contract::{Endpoint, Fault};
 use capwasm_object::{json, merge_patch, meta};
-use capwasm_runtime::{Endpoint, Fault};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -2,19 +2,16 @@
 //! trigger no reconcile.
 
 use async_trait::async_trait;
-use capwasm_remote::{
-    ForwardError,
-    etcd::{EtcdError, members::Member},
-};
-use capwasm_runtime::{Etcd, EtcdMember, Refusal, Refused, ServingCertificates};
+use capwasm_contract::{EtcdMember, Refusal, Refused};
+use capwasm_remote::{ForwardError, etcd::EtcdError};
+use capwasm_runtime::{Etcd, ServingCertificates};
 
 use crate::reads::{Workload, chain};
 
 #[async_trait]
 impl Etcd for Workload {
     async fn members(&self) -> Result<Vec<EtcdMember>, Refused> {
-        let members = self.connection().await?.etcd().members().await.map_err(refused)?;
-        Ok(members.into_iter().map(shown).collect())
+        self.connection().await?.etcd().members().await.map_err(refused)
     }
 
     async fn remove(&self, id: u64) -> Result<(), Refused> {
@@ -37,11 +34,6 @@ impl ServingCertificates for Workload {
             _ => Refused::new(Refusal::Unavailable, "PortForwardFailed", chain(&error)),
         })
     }
-}
-
-fn shown(member: Member) -> EtcdMember {
-    let Member { id, name, peer_urls, learner, leader, healthy, message, alarms } = member;
-    EtcdMember { id, name, peer_urls, learner, leader, healthy, message, alarms }
 }
 
 fn refused(error: EtcdError) -> Refused {

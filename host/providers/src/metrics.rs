@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use capwasm_runtime::{CallError, CallStats, Operation, PureError, PureReply, Reply};
+use capwasm_contract::Operation;
+use capwasm_runtime::{CallError, CallStats, PureError, PureReply, Reply};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, histogram::Histogram},
@@ -167,7 +168,8 @@ impl CallMetrics {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use capwasm_runtime::{Answer, CallStats, Failure, Outcome, Place};
+    use capwasm_contract::{Answer, Failure, Outcome, Place};
+    use capwasm_runtime::CallStats;
     use serde_json::Value;
 
     use super::*;

@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use capwasm_api::names::labels::CLUSTER_NAME;
 use capwasm_contract::descriptor::KindPattern;
+use capwasm_contract::{ObjectRef, Refusal, Refused, Selection};
 use capwasm_object::{json, meta};
 use capwasm_reconcile::{CacheError, ClusterId, Kind, Selector, View};
 use capwasm_remote::Remote;
-use capwasm_runtime::{Lookup, ObjectRef, Refusal, Refused, Secrets, Selection};
+use capwasm_runtime::{Lookup, Secrets};
 use serde_json::Value;
 
 /// Reads of the management cluster; the default namespace is the object's.

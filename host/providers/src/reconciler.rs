@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use capwasm_api::contract::{Contract, of_version};
 use capwasm_api::names::{SECRET_TYPE, labels::CLUSTER_NAME};
 use capwasm_contract::descriptor::{ExclusiveBy, KindDescriptor};
+use capwasm_contract::{Facts, Function};
 use capwasm_object::{json, meta};
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 use capwasm_remote::Remote;
-use capwasm_runtime::{Call, Capabilities, Facts, Function, Reply};
+use capwasm_runtime::{Call, Capabilities, Reply};
 use serde_json::Value;
 
 use crate::belongings::Belongings;

@@ -17,8 +17,8 @@ mod machine_pool;
 use async_trait::async_trait;
 use capwasm_api::contract::Contract;
 use capwasm_contract::descriptor::{KindDescriptor, Role};
+use capwasm_contract::{Answer, Function};
 use capwasm_reconcile::{CacheError, Operation};
-use capwasm_runtime::{Answer, Function};
 use serde_json::Value;
 
 use crate::belongings::{Belongings, Owner, Waiting};

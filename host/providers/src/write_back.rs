@@ -3,8 +3,8 @@
 
 mod operations;
 
+use capwasm_contract::{Answer, Fault, Outcome, Problem};
 use capwasm_reconcile::{Event, Plan, Verdict};
-use capwasm_runtime::{Answer, Fault, Outcome, Problem};
 use jiff::Timestamp;
 use serde_json::Value;
 

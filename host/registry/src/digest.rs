@@ -17,8 +17,7 @@ impl Digest {
     /// Digest of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        Self(format!("{PREFIX}{hex}"))
+        Self(format!("{PREFIX}{}", hex::encode(Sha256::digest(bytes))))
     }
 
     /// The hexadecimal digits.

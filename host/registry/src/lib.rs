@@ -7,6 +7,11 @@
 //! Nothing that comes from a registry is trusted: every read has a cap, every blob its digest, and a signature is checked on
 //! the digest of the manifest before a byte of the manifest is parsed.
 //!
+//! Not the crate `oci-client` (as of 0.18): it holds a manifest, a token and the text of an error whole before anything can look at
+//! their size; it leaves redirects to reqwest, without a way to say which are followed; it has no limit for the time of a whole
+//! answer, takes no identity token as `docker login` keeps them (OAuth 2), and knows no folders (OCI image layouts). Its referrers API
+//! is not needed, since signatures are found by their tags. reqwest would come with it, beside the HTTP client that is here.
+//!
 //! ```
 //! use capwasm_registry::{Artifact, Layout, Reference, Verification, pull};
 //! # use bytes::Bytes;

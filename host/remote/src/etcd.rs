@@ -9,10 +9,11 @@
 
 pub(crate) mod authority;
 pub(crate) mod connections;
-pub mod members;
+mod members;
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
+use capwasm_contract::EtcdMember;
 use capwasm_etcd::{Client, Code, Error};
 use capwasm_object::meta;
 use capwasm_reconcile::{CacheError, Kind, Selector};
@@ -22,7 +23,7 @@ use tokio::time::Instant;
 
 use self::{
     connections::Connections,
-    members::{Asked, Member, Report},
+    members::{Asked, Report},
 };
 use crate::{Workload, explain};
 
@@ -90,7 +91,7 @@ impl Etcd {
     ///
     /// # Errors
     /// When none answers, or there is no way to ask.
-    pub async fn members(&self) -> Result<Vec<Member>, EtcdError> {
+    pub async fn members(&self) -> Result<Vec<EtcdMember>, EtcdError> {
         let mut replies = self.ask_all().await?;
         // They answer at different moments: a change of the membership in between is no disagreement. One that lasts is.
         if members::disagree(replies.iter().map(|reply| &reply.asked)) {
@@ -108,7 +109,7 @@ impl Etcd {
         let members = Self::agreed(&replies)?;
         // Whether it is still a member etcd itself decides: what members know without asking each other may be old. The
         // leader first, as it need not pass the request on, then the healthy ones.
-        let mut others: Vec<&Member> = members.iter().filter(|member| member.id != id && !member.learner).collect();
+        let mut others: Vec<&EtcdMember> = members.iter().filter(|member| member.id != id && !member.learner).collect();
         others.sort_by_key(|member| (!member.leader, !member.healthy));
         let mut said = "no other member can be asked".to_owned();
         let ways = others.into_iter().filter_map(|member| Self::way_to(&replies, member.id));
@@ -145,7 +146,7 @@ impl Etcd {
         }
     }
 
-    fn agreed(replies: &[Reply]) -> Result<Vec<Member>, EtcdError> {
+    fn agreed(replies: &[Reply]) -> Result<Vec<EtcdMember>, EtcdError> {
         let asked: Vec<&Asked> = replies.iter().map(|reply| &reply.asked).collect();
         let silent = |asked: &[&Asked]| {
             let mut text = "no member of etcd answers".to_owned();

@@ -7,7 +7,8 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use capwasm_runtime::{Call, Capabilities, Facts, Function, Grants, Limits, Runtime, RuntimeOptions};
+use capwasm_contract::{Facts, Function};
+use capwasm_runtime::{Call, Capabilities, Grants, Limits, Runtime, RuntimeOptions};
 use capwasm_test_support::guests;
 use serde_json::{Value, json};
 

@@ -16,7 +16,6 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::compile::compatibility;
-use crate::load::hex;
 
 /// Folder of compiled components.
 pub(crate) struct AotCache {
@@ -104,7 +103,7 @@ impl AotCache {
             }
         }
         let expected = name.trim_end_matches(".cwasm").rsplit('-').next();
-        Ok((expected == Some(hex(&hash.finalize()).as_str())).then(|| file.into_std()))
+        Ok((expected == Some(hex::encode(hash.finalize()).as_str())).then(|| file.into_std()))
     }
 
     /// Maps the file: unused code never becomes resident.
@@ -129,7 +128,7 @@ impl AotCache {
 
     /// Stores compiled bytes. A failure only costs time at the next start.
     pub(crate) fn put(&self, digest: &str, compiled: &[u8]) {
-        let name = format!("{digest}-{}-{}.cwasm", self.engine, hex(&Sha256::digest(compiled)));
+        let name = format!("{digest}-{}-{}.cwasm", self.engine, hex::encode(Sha256::digest(compiled)));
         let draft = format!("{name}.{}.tmp", std::process::id());
         let written = self.write(&draft, compiled).and_then(|()| self.dir.rename(&draft, &self.dir, &name));
         if let Err(error) = written {

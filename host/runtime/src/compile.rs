@@ -15,7 +15,6 @@ use wasmtime::Engine;
 
 pub use self::child::{ChildProcess, CompileLimits, serve};
 use crate::engine;
-use crate::load::hex;
 use crate::untrusted;
 
 /// Longest error text in bytes.
@@ -69,7 +68,7 @@ pub(crate) fn compatibility(engine: &Engine) -> String {
     // The engine gives something to hash, and hashing needs a function that is the same in the next process.
     let mut hasher = Sha256Hasher(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
-    hex(&hasher.0.finalize()[..8])
+    hex::encode(&hasher.0.finalize()[..8])
 }
 
 struct Sha256Hasher(Sha256);

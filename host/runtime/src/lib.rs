@@ -33,7 +33,7 @@
 //! - Limits on memory, CPU time, wall time, results and log lines; see [`Limits`]. A limit that is passed fails the call.
 //! - Every capability answers `denied` unless [`Grants`] cover the call, before any trait is asked.
 //! - WASI 0.2 is linked with nothing behind it: no files, sockets, environment. Its clocks and random numbers follow
-//!   from [`Facts::now_ms`] and [`Call::seed`].
+//!   from [`Facts::now_ms`](capwasm_contract::Facts::now_ms) and [`Call::seed`].
 
 mod aot;
 mod bindings;
@@ -60,11 +60,6 @@ mod untrusted;
 mod wasi;
 
 pub use call::{Call, Capabilities, Etcd, Lookup, Secrets, ServingCertificates};
-pub use capwasm_contract::{
-    Address, Answer, BootstrapData, ClusterAnswer, Condition, ControlPlaneAnswer, Endpoint, EtcdMember, Event, Facts,
-    Failure, FailureDomain, Fault, Format, Function, MachineAnswer, ObjectRef, Operation, Outcome, Place, PoolAnswer,
-    Problem, Refusal, Refused, Selection,
-};
 pub use compile::{ChildProcess, CompileError, CompileLimits, Compiler, InProcess, serve as serve_compilation};
 pub use failure::CallError;
 pub use grants::{ClientCertificate, GrantError, Grants, NamedEndpoint, Origin, Rule};

@@ -133,7 +133,7 @@ impl From<CallError> for LoadError {
 pub(crate) async fn load(shared: &Arc<Shared>, bytes: &[u8], limits: Limits) -> Result<Provider, LoadError> {
     check_size_and_kind(bytes, shared.options.max_component_bytes)?;
     check_limits(&limits, shared.options.max_memory_bytes)?;
-    let digest = hex(&Sha256::digest(bytes));
+    let digest = hex::encode(Sha256::digest(bytes));
     let component = prepare(shared, bytes, &digest).await?;
     let imports = check_imports(&component, &shared.engine)?;
     let pre = shared.linker.instantiate_pre(&component).map_err(contract)?;
@@ -356,16 +356,7 @@ fn exports(component: &Component, pre: &InstancePre<State>, engine: &Engine) -> 
 
 /// `sha256:<hex>` of a component, as in [`Provider::digest`].
 pub fn digest(component: &[u8]) -> String {
-    format!("sha256:{}", hex(&Sha256::digest(component)))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    format!("sha256:{}", hex::encode(Sha256::digest(component)))
 }
 
 #[cfg(test)]
@@ -391,5 +382,10 @@ mod tests {
         for (name, known) in rows {
             assert_eq!(import_problem(name).is_none(), known, "{name}");
         }
+    }
+
+    #[test]
+    fn a_digest_names_its_algorithm() {
+        assert_eq!(digest(b""), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 }

@@ -19,7 +19,6 @@ use wasmtime::Engine;
 
 use crate::compile::compatibility;
 use crate::engine;
-use crate::load::hex;
 
 /// Last bytes of a program with precompiled code.
 const MARK: &[u8; 16] = b"capwasm-code-v1\n";
@@ -70,7 +69,7 @@ impl Precompiled {
         let entry = self.entries.iter().find(|entry| entry.component == component && entry.engine == engine)?;
         let mut code = vec![0; usize::try_from(entry.length).ok()?];
         match self.program.read_exact_at(&mut code, entry.offset) {
-            Ok(()) if hex(&Sha256::digest(&code)) == entry.code => Some(code),
+            Ok(()) if hex::encode(Sha256::digest(&code)) == entry.code => Some(code),
             Ok(()) => {
                 tracing::warn!(component, "compiled code of this program is damaged; the component is compiled anew");
                 None
@@ -101,7 +100,7 @@ pub fn attach(program: &Path, to: &Path, components: &[(Vec<u8>, Vec<u8>)]) -> i
     let mut entries = Vec::new();
     for (component, code) in components {
         file.write_all(code)?;
-        let (component, code_digest) = (hex(&Sha256::digest(component)), hex(&Sha256::digest(code)));
+        let (component, code_digest) = (hex::encode(Sha256::digest(component)), hex::encode(Sha256::digest(code)));
         let length = code.len() as u64;
         entries.push(Entry { component, engine: engine.clone(), code: code_digest, offset, length });
         offset += length;
@@ -160,7 +159,7 @@ mod tests {
         // Once more on top: what was there goes.
         attach(&first, &second, &[pair("b", "other code of b")]).unwrap();
         let engine = engine::compiler().unwrap();
-        let name = |component: &str| hex(&Sha256::digest(component));
+        let name = |component: &str| hex::encode(Sha256::digest(component));
         let of = |file: &Path, component: &str| Precompiled::of(file).unwrap().unwrap().get(&engine, &name(component));
         assert_eq!(of(&first, "b").as_deref(), Some(b"code of b".as_slice()));
         assert_eq!(of(&second, "b").as_deref(), Some(b"other code of b".as_slice()));

@@ -19,6 +19,7 @@ pub(crate) mod tape;
 
 use std::sync::Arc;
 
+use capwasm_contract::recording::{Ended, Entry};
 use capwasm_contract::{Facts, Function};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -28,8 +29,6 @@ use crate::limits::Limits;
 pub use self::file::{ReadError, is_draft, read, to_json, write};
 pub use self::player::{Divergence, Rehearsal, Replay, Replayed};
 pub use self::redact::redact;
-pub use capwasm_contract::recording::{Answered, Class, Ended, Entry, Exchange, Given, Request, SecretRef};
-pub use capwasm_contract::{Algorithm, Pair, Selection, Subject};
 
 /// Recording of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

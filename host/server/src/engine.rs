@@ -289,11 +289,7 @@ fn socket_path(data_dir: &Path) -> Result<PathBuf> {
         return Ok(socket);
     }
     use sha2::{Digest, Sha256};
-    let hash: String = Sha256::digest(folder.as_os_str().as_encoded_bytes())
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = hex::encode(&Sha256::digest(folder.as_os_str().as_encoded_bytes())[..8]);
     Ok(std::env::temp_dir().join(format!("capwasm-{hash}.sock")))
 }
 

@@ -55,7 +55,7 @@ impl Version {
         if text.is_empty() {
             return Ok(Version { text: String::new(), minor: None });
         }
-        let Some(version) = capwasm_kubeadm::Version::parse(text) else {
+        let Some(version) = capwasm_object::version::Version::parse(text) else {
             return Err(Problem::invalid(
                 "InvalidKubernetesVersion",
                 format!("the version of the machine is not a Kubernetes version: {text}"),

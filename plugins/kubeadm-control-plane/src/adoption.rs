@@ -1,8 +1,8 @@
 //! Taking over control-plane machines that nobody controls: they, and the Secrets that their configurations own, become the
 //! control plane's.
 
-use capwasm_kubeadm::Version;
 use capwasm_kubeadm::certificates::{Purpose, Settings};
+use capwasm_object::version::Version;
 use capwasm_sdk::{Context, ObjectRef, Optional, Place, Problem, object};
 use serde_json::{Value, json};
 

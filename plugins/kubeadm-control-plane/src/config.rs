@@ -1,7 +1,7 @@
 //! The KubeadmConfig of a machine: what it says when it is made, and whether it still says what the control plane wants.
 //! Pure.
 
-use capwasm_kubeadm::Version;
+use capwasm_object::version::Version;
 use serde_json::{Map, Value, json};
 
 /// kubeadm's feature gate with which kubelets talk to their own API server; a gate from 1.31 until it became the rule.

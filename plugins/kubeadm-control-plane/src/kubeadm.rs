@@ -10,7 +10,7 @@ pub mod image;
 pub mod proxy;
 pub mod rbac;
 
-use capwasm_kubeadm::Version;
+use capwasm_object::version::Version;
 use capwasm_sdk::{Context, ObjectRef, Optional, Place, Problem, object};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! The last moment of a Machine that is being deleted: its member leaves etcd, then nothing holds the Machine. Pure.
 
-use capwasm_kubeadm::Version;
+use capwasm_object::version::Version;
 
 use crate::etcd::{self, Change};
 use crate::machine::Machine;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use capwasm_api::names::{annotations, condition, reason};
-use capwasm_kubeadm::Version;
 use capwasm_kubeadm::certificates::{self, Certificates, Purpose, Settings};
 use capwasm_kubeadm::discovery;
 use capwasm_kubeadm::kubeconfig::{self, Target};
 use capwasm_object::json;
+use capwasm_object::version::Version;
 use capwasm_sdk::{Context, ControlPlaneAnswer, Fault, Host, Level, ObjectRef, Place, Problem, Refused, object};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ mod conditions;
 mod deprecated;
 
 use capwasm_api::names::{condition, reason};
-use capwasm_kubeadm::Version;
+use capwasm_object::version::Version;
 use capwasm_sdk::{ControlPlaneAnswer, Outcome, Problem};
 use serde_json::{Value, json};
 

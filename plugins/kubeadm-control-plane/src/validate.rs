@@ -1,7 +1,7 @@
 //! What a KubeadmControlPlane must not ask for and its schema cannot say. Pure.
 
-use capwasm_kubeadm::Version;
 use capwasm_object::json;
+use capwasm_object::version::Version;
 use capwasm_sdk::Problem;
 use serde_json::Value;
 

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, Query};
-use crate::identity::IdentityRef;
-use crate::kinds::{ADDRESS_FINALIZER, AUTHENTICATED, GROUP, IPAM_GROUP, POOL_READY};
+use crate::identity::connect;
+use crate::kinds::{ADDRESS_FINALIZER, GROUP, IPAM_GROUP, POOL_READY};
 use crate::network::{self, FloatingIp, Network};
 use crate::param::Param;
 use crate::server::floating::{by_address, without_finalizer};
@@ -139,21 +139,6 @@ pub fn delete(cx: &mut Context<'_>, object: &Value) -> Result<bool, Problem> {
         cx.out.event("SuccessfulDeleteFloatingIP", format!("Deleted floating IP {}", floating.floating_ip_address));
     }
     Ok(true)
-}
-
-fn connect<'a>(cx: &mut Context<'a>, object: &Value) -> Result<Cloud<'a>, Problem> {
-    let identity = IdentityRef::read(object.get("spec").unwrap_or(&Value::Null))?;
-    let host: &'a dyn Host = cx.host;
-    match Cloud::connect(host, object::namespace(object), &identity) {
-        Ok(cloud) => {
-            cx.out.condition(AUTHENTICATED, Some(true), "Ready", "");
-            Ok(cloud)
-        }
-        Err(problem) => {
-            cx.out.condition(AUTHENTICATED, Some(false), &problem.reason, problem.message.clone());
-            Err(problem)
-        }
-    }
 }
 
 /// The lists of the status.

@@ -1,7 +1,10 @@
 //! `spec.identityRef`: whose credentials an object uses.
 
-use capwasm_sdk::{Problem, object};
+use capwasm_sdk::{Context, Host, Problem, object};
 use serde_json::Value;
+
+use crate::cloud::Cloud;
+use crate::kinds::AUTHENTICATED;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdentityKind {
@@ -40,6 +43,25 @@ impl IdentityRef {
             return Err(invalid("spec.identityRef needs name and cloudName".to_owned()));
         }
         Ok(IdentityRef { kind, name, cloud_name, region: Some(text("region")).filter(|region| !region.is_empty()) })
+    }
+}
+
+/// Connects as the object says, and says in a condition how that went.
+///
+/// # Errors
+/// What the object, the credentials or the cloud lack.
+pub fn connect<'a>(cx: &mut Context<'a>, object: &Value) -> Result<Cloud<'a>, Problem> {
+    let identity = IdentityRef::read(object.get("spec").unwrap_or(&Value::Null))?;
+    let host: &'a dyn Host = cx.host;
+    match Cloud::connect(host, object::namespace(object), &identity) {
+        Ok(cloud) => {
+            cx.out.condition(AUTHENTICATED, Some(true), "Ready", "");
+            Ok(cloud)
+        }
+        Err(problem) => {
+            cx.out.condition(AUTHENTICATED, Some(false), &problem.reason, problem.message.clone());
+            Err(problem)
+        }
     }
 }
 

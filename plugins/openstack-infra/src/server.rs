@@ -16,13 +16,13 @@ mod volumes;
 use std::time::Duration;
 
 use capwasm_api::time;
-use capwasm_sdk::{Context, Fault, Host, Problem, Refusal, object};
+use capwasm_sdk::{Context, Fault, Problem, Refusal, object};
 use serde_json::{Value, json};
 
 use crate::cloud::{Cloud, Failure};
 use crate::compute::{self, Server};
-use crate::identity::IdentityRef;
-use crate::kinds::{AUTHENTICATED, CLUSTER_NAME_LABEL, FLOATING_ADDRESS_READY, INSTANCE_READY};
+use crate::identity::connect;
+use crate::kinds::{CLUSTER_NAME_LABEL, FLOATING_ADDRESS_READY, INSTANCE_READY};
 use crate::names::ClusterNames;
 use boot::Boot;
 use resolve::Resolution;
@@ -115,22 +115,6 @@ pub fn reconcile(cx: &mut Context<'_>, object: &Value) -> Result<(), Problem> {
         return resolve(cx, &cloud, &subject);
     };
     make(cx, &cloud, &subject, resolved)
-}
-
-/// Connects, and says in a condition how that went.
-fn connect<'a>(cx: &mut Context<'a>, object: &Value) -> Result<Cloud<'a>, Problem> {
-    let identity = IdentityRef::read(object.get("spec").unwrap_or(&Value::Null))?;
-    let host: &'a dyn Host = cx.host;
-    match Cloud::connect(host, object::namespace(object), &identity) {
-        Ok(cloud) => {
-            cx.out.condition(AUTHENTICATED, Some(true), "Ready", "");
-            Ok(cloud)
-        }
-        Err(problem) => {
-            cx.out.condition(AUTHENTICATED, Some(false), &problem.reason, problem.message.clone());
-            Err(problem)
-        }
-    }
 }
 
 /// Looks up what the spec's references stand for, and writes it down: nothing is made before that can be read.

@@ -214,6 +214,5 @@ impl Engine {
 
 /// An id as Docker makes them: 64 hexadecimal digits.
 fn random_id() -> String {
-    let bytes: [u8; 32] = rand::random();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(rand::random::<[u8; 32]>())
 }

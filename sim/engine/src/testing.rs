@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use capwasm_sim_node::testing::prepare;
 use capwasm_sim_service::docker::Docker;
 use http::Method;
 use serde_json::Value;
@@ -26,6 +27,13 @@ impl Sim {
     pub async fn start(directory: &Path) -> Sim {
         let socket = directory.join("docker.sock");
         Sim::run(SimOptions::new(&socket, directory.join("data"))).await
+    }
+
+    /// As [`Sim::start`], with the images and the network of nodes.
+    pub async fn prepared(directory: &Path) -> Sim {
+        let sim = Sim::start(directory).await;
+        prepare(&sim.docker).await;
+        sim
     }
 
     /// As [`Sim::start`], with options of its own. What an engine of this process that was stopped had open is let go of by tasks that

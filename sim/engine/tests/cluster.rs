@@ -12,11 +12,9 @@ use tokio::time::Instant;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_of_three_nodes_forms_through_its_load_balancer() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
-    let certificates = Certificates::generate();
-    let endpoint = cluster(docker, "c", &certificates).await;
+    let (certificates, endpoint) = new_cluster(docker).await;
     let admin = certificates.admin(&endpoint);
 
     let map = get(&admin, "/api/v1/namespaces/kube-system/configmaps/kubeadm-config").await.unwrap();
@@ -95,9 +93,8 @@ async fn a_cluster_of_three_nodes_forms_through_its_load_balancer() {
 #[tokio::test]
 async fn init_fails_as_kubeadm_does_when_something_is_wrong() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
     let (certificates, other) = (Certificates::generate(), Certificates::generate());
     let good = init_config("", "node-1");
     let key = "/etc/kubernetes/pki/ca.key";
@@ -163,9 +160,8 @@ async fn init_fails_as_kubeadm_does_when_something_is_wrong() {
 #[tokio::test]
 async fn join_fails_as_kubeadm_does_when_something_is_wrong() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
     let (certificates, other) = (Certificates::generate(), Certificates::generate());
     let endpoint = cluster(docker, "c", &certificates).await;
     let admin = certificates.admin(&endpoint);
@@ -213,11 +209,9 @@ async fn join_fails_as_kubeadm_does_when_something_is_wrong() {
 #[tokio::test]
 async fn a_node_joins_by_a_discovery_file() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
-    let certificates = Certificates::generate();
-    let endpoint = cluster(docker, "c", &certificates).await;
+    let (certificates, endpoint) = new_cluster(docker).await;
     let kubeconfig = |token: &str| {
         use base64::Engine as _;
         let authority = base64::engine::general_purpose::STANDARD.encode(&certificates.ca.certificate);

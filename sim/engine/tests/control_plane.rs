@@ -26,14 +26,16 @@ async fn patch(client: &kube::Client, path: &str, change: Value) {
     let _: Value = client.request(request.body(change.to_string().into_bytes()).unwrap()).await.unwrap();
 }
 
+async fn delete(client: &kube::Client, path: &str) {
+    let _: Value = client.request(http::Request::delete(path).body(Vec::new()).unwrap()).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_control_plane_has_the_pods_addons_and_rules_that_kubeadm_leaves() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
-    let certificates = Certificates::generate();
-    let endpoint = cluster(docker, "c", &certificates).await;
+    let (certificates, endpoint) = new_cluster(docker).await;
     let admin = certificates.admin(&endpoint);
 
     let list = object(&admin, &format!("{PODS}?labelSelector=tier%3Dcontrol-plane")).await;
@@ -113,13 +115,8 @@ async fn without_a_majority_of_etcd_the_api_refuses_and_with_it_everything_is_ba
     let sim = Sim::run(options).await;
     let docker = &sim.docker;
     prepare(docker).await;
-    let certificates = Certificates::generate();
-    let endpoint = cluster(docker, "c", &certificates).await;
-    for name in ["c-cp-2", "c-cp-3"] {
-        node(docker, name, VERSION).await;
-        let (code, output) = join_control_plane(docker, name, &endpoint, &certificates).await;
-        assert_eq!(code, 0, "{output}");
-    }
+    let (certificates, endpoint) = new_cluster(docker).await;
+    add_control_planes(docker, &["c-cp-2", "c-cp-3"], &endpoint, &certificates).await;
     let admin = certificates.admin(&endpoint);
     let ready = |name: &'static str| {
         let admin = admin.clone();
@@ -164,11 +161,9 @@ async fn without_a_majority_of_etcd_the_api_refuses_and_with_it_everything_is_ba
 #[tokio::test]
 async fn a_newer_control_plane_node_makes_the_cluster_newer_and_a_skew_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
-    let certificates = Certificates::generate();
-    let endpoint = cluster(docker, "c", &certificates).await;
+    let (certificates, endpoint) = new_cluster(docker).await;
     let admin = certificates.admin(&endpoint);
 
     node(docker, "c-w-36", "v1.36.0").await;
@@ -196,7 +191,7 @@ async fn a_newer_control_plane_node_makes_the_cluster_newer_and_a_skew_is_refuse
     let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings";
     let path = format!("{roles}/kubeadm:nodes-kubeadm-config");
     let binding = object(&admin, &path).await;
-    let _: Value = admin.request(http::Request::delete(&path).body(Vec::new()).unwrap()).await.unwrap();
+    delete(&admin, &path).await;
     node(docker, "c-w-0", "v1.35.1").await;
     let (code, output) = join_worker(docker, "c-w-0", &endpoint, &certificates).await;
     assert_eq!(code, 1);
@@ -207,9 +202,7 @@ async fn a_newer_control_plane_node_makes_the_cluster_newer_and_a_skew_is_refuse
     let (code, output) = join_worker(docker, "c-w-0", &endpoint, &certificates).await;
     assert_eq!(code, 0, "{output}");
 
-    let request =
-        http::Request::delete("/api/v1/namespaces/kube-system/configmaps/kubelet-config").body(Vec::new()).unwrap();
-    let _: Value = admin.request(request).await.unwrap();
+    delete(&admin, "/api/v1/namespaces/kube-system/configmaps/kubelet-config").await;
     node(docker, "c-w-1", "v1.35.1").await;
     let (code, output) = join_worker(docker, "c-w-1", &endpoint, &certificates).await;
     assert_eq!(code, 1);
@@ -220,17 +213,14 @@ async fn a_newer_control_plane_node_makes_the_cluster_newer_and_a_skew_is_refuse
 #[tokio::test]
 async fn a_deleted_node_comes_back_only_with_a_restart_of_its_container() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
-    let certificates = Certificates::generate();
-    let endpoint = cluster(docker, "c", &certificates).await;
+    let (certificates, endpoint) = new_cluster(docker).await;
     node(docker, "c-w-1", VERSION).await;
     let (code, output) = join_worker(docker, "c-w-1", &endpoint, &certificates).await;
     assert_eq!(code, 0, "{output}");
     let admin = certificates.admin(&endpoint);
-    let request = http::Request::delete("/api/v1/nodes/c-w-1").body(Vec::new()).unwrap();
-    let _: Value = admin.request(request).await.unwrap();
+    delete(&admin, "/api/v1/nodes/c-w-1").await;
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/c-w-1";
     let _ = until("the lease goes with its node", || get(&admin, lease), Result::is_err).await;
     // Longer than the time between two heartbeats.
@@ -248,9 +238,8 @@ async fn a_deleted_node_comes_back_only_with_a_restart_of_its_container() {
 #[tokio::test]
 async fn configuration_of_the_older_kind_with_an_etcd_of_somebody_else_and_short_certificates() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
     let certificates = Certificates::generate();
     let own = node(docker, "node-1", VERSION).await;
     let older = "apiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\nkubernetesVersion: v1.34.0\napiServer: {extraArgs: {v: '7'}}\n\

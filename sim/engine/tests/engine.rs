@@ -68,8 +68,7 @@ async fn the_engine_says_that_it_is_simulated_and_refuses_as_docker_does() {
 #[tokio::test]
 async fn a_load_balancer_without_configuration_ends_with_a_line_in_its_log() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
-    prepare(&sim.docker).await;
+    let sim = Sim::prepared(directory.path()).await;
     create(&sim.docker, "lb", "kindest/haproxy:v20230606-42a2262b").await;
     call(&sim.docker, Method::POST, "/containers/lb/start", Value::Null).await;
     let found = call(&sim.docker, Method::GET, "/containers/lb/json", Value::Null).await;
@@ -86,8 +85,7 @@ async fn a_load_balancer_without_configuration_ends_with_a_line_in_its_log() {
 #[tokio::test]
 async fn lists_are_filtered_by_label_and_name() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
-    prepare(&sim.docker).await;
+    let sim = Sim::prepared(directory.path()).await;
     for name in ["one", "one-more"] {
         create(&sim.docker, name, &format!("kindest/node:{VERSION}")).await;
     }
@@ -143,8 +141,7 @@ async fn an_engine_comes_back_with_its_clusters_and_a_second_one_is_refused() {
 #[tokio::test]
 async fn a_removed_container_ends_its_execs_and_leaves_nothing_on_disk() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
-    prepare(&sim.docker).await;
+    let sim = Sim::prepared(directory.path()).await;
     create(&sim.docker, "gone", &format!("kindest/node:{VERSION}")).await;
     let first = start(&sim.docker, "gone").await;
     let exec = begin(&sim.docker, "gone", "echo x > /tmp/x; sleep 3600").await;
@@ -168,9 +165,8 @@ async fn a_removed_container_ends_its_execs_and_leaves_nothing_on_disk() {
 #[tokio::test]
 async fn a_creation_whose_client_goes_meanwhile_is_done_to_its_end() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
     let body =
         json!({ "Image": format!("kindest/node:{VERSION}"), "HostConfig": { "NetworkMode": "kind" } }).to_string();
     for number in 0..10 {
@@ -195,9 +191,8 @@ async fn a_creation_whose_client_goes_meanwhile_is_done_to_its_end() {
 #[tokio::test]
 async fn volumes_networks_ports_and_images_are_what_was_asked_for() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
     for (name, label) in [("one", "a"), ("two", "b")] {
         call(docker, Method::POST, "/volumes/create", json!({ "Name": name, "Labels": { "of": label } })).await;
     }

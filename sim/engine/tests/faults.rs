@@ -34,8 +34,7 @@ async fn nodes_fail_and_recover_as_asked() {
     let directory = tempfile::tempdir().unwrap();
     let (sim, faults, client) = start(directory.path()).await;
     let docker = &sim.docker;
-    let certificates = Certificates::generate();
-    let endpoint = cluster(docker, "c", &certificates).await;
+    let (certificates, endpoint) = new_cluster(docker).await;
     let admin = certificates.admin(&endpoint);
 
     // A component that is not healthy; over the socket.
@@ -75,8 +74,7 @@ async fn bootstraps_hang_fail_and_take_their_time() {
     let directory = tempfile::tempdir().unwrap();
     let (sim, faults, _) = start(directory.path()).await;
     let docker = &sim.docker;
-    let certificates = Certificates::generate();
-    let endpoint = cluster(docker, "c", &certificates).await;
+    let (certificates, endpoint) = new_cluster(docker).await;
 
     // By the container's label, as a provider sets it.
     let body = json!({
@@ -107,8 +105,7 @@ async fn a_node_that_is_silent_from_its_start_on_becomes_unknown() {
     let directory = tempfile::tempdir().unwrap();
     let (sim, _, _) = start(directory.path()).await;
     let docker = &sim.docker;
-    let certificates = Certificates::generate();
-    let endpoint = cluster(docker, "c", &certificates).await;
+    let (certificates, endpoint) = new_cluster(docker).await;
     let body = json!({
         "Image": format!("kindest/node:{VERSION}"), "Hostname": "w-1", "HostConfig": { "NetworkMode": "kind" },
         "Labels": { "capwasm.dev/simulate": "silent" },
@@ -127,14 +124,9 @@ async fn a_member_of_etcd_that_lost_its_data_does_not_come_back() {
     let directory = tempfile::tempdir().unwrap();
     let (sim, faults, _) = start(directory.path()).await;
     let docker = &sim.docker;
-    let certificates = Certificates::generate();
-    let endpoint = cluster(docker, "c", &certificates).await;
+    let (certificates, endpoint) = new_cluster(docker).await;
     let first = address(docker, "c-cp-1").await;
-    for name in ["c-cp-2", "c-cp-3"] {
-        node(docker, name, VERSION).await;
-        let (code, output) = join_control_plane(docker, name, &endpoint, &certificates).await;
-        assert_eq!(code, 0, "{output}");
-    }
+    add_control_planes(docker, &["c-cp-2", "c-cp-3"], &endpoint, &certificates).await;
     let admin = certificates.admin(&format!("{first}:6443"));
     let etcd = || pod_ready(&admin, "etcd-c-cp-3");
     until("the member is well", etcd, |ready| ready == "True").await;

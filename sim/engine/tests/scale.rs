@@ -22,8 +22,7 @@ fn status(field: &str) -> u64 {
 async fn fifty_clusters_cost_no_thread_each_and_little_memory() {
     let count: u64 = std::env::var("CAPWASM_SIM_CLUSTERS").ok().and_then(|count| count.parse().ok()).unwrap_or(50);
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
-    prepare(&sim.docker).await;
+    let sim = Sim::prepared(directory.path()).await;
     // Certificates are the provider's work: they are not counted.
     let certificates: Vec<Certificates> = (0..count).map(|_| Certificates::generate()).collect();
     let first = 5.min(count);

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use http::Method;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::container::{COMMANDS, VERSION_VARIABLE};
@@ -97,16 +98,11 @@ pub async fn load(
     failure.map_or(Ok(()), |failure| Err(ImageError::Import(failure)))
 }
 
+/// All but what RFC 3986 leaves as it is.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 fn encode(text: &str) -> String {
-    text.bytes()
-        .map(|byte| {
-            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// Shared libraries of a program, with the dynamic linker, as `ldd` resolves them; none for a static one.

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use crate::kubeadm::pki::{Algorithm, Authority, Profile, public_key_hash};
+use crate::kubeadm::pki::Authority;
+use capwasm_pki::{Algorithm, Leaf};
 use capwasm_sim_service::docker::Docker;
 use http::Method;
 use serde_json::{Value, json};
@@ -134,7 +135,7 @@ impl Certificates {
             files.push((format!("/etc/kubernetes/pki/{base}.crt"), authority.certificate.clone()));
             files.push((format!("/etc/kubernetes/pki/{base}.key"), authority.key_pem()));
         }
-        let sa = rcgen::KeyPair::generate().unwrap();
+        let sa = Algorithm::EcdsaP256.generate().unwrap();
         files.push(("/etc/kubernetes/pki/sa.key".into(), sa.serialize_pem()));
         files.push(("/etc/kubernetes/pki/sa.pub".into(), sa.public_key_pem()));
         Certificates { ca, files }
@@ -142,7 +143,7 @@ impl Certificates {
 
     /// What `discovery-token-ca-cert-hash` is for the cluster's authority.
     pub fn hash(&self) -> String {
-        public_key_hash(&self.ca.der).unwrap()
+        capwasm_pki::public_key_hash(&self.ca.der).unwrap()
     }
 
     /// Files with one more or replaced.
@@ -154,7 +155,7 @@ impl Certificates {
     /// An administrator's client of the API server at `host:port`.
     pub fn admin(&self, endpoint: &str) -> kube::Client {
         use base64::Engine as _;
-        let pair = self.ca.issue(&Profile::client("admin", Some("system:masters")), Algorithm::EcdsaP256).unwrap();
+        let pair = self.ca.issue(&Leaf::client("admin", &["system:masters"]), Algorithm::EcdsaP256).unwrap();
         let mut config = kube::Config::new(format!("https://{endpoint}").parse().unwrap());
         config.root_cert = Some(vec![self.ca.der.clone()]);
         let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
@@ -253,6 +254,15 @@ pub async fn join_worker(docker: &Docker, name: &str, endpoint: &str, certificat
     sh(docker, name, &format!("mkdir -p /run/cluster-api\n{JOIN}")).await
 }
 
+/// Starts nodes and joins them as further control-plane nodes.
+pub async fn add_control_planes(docker: &Docker, names: &[&str], endpoint: &str, certificates: &Certificates) {
+    for name in names {
+        node(docker, name, VERSION).await;
+        let (code, output) = join_control_plane(docker, name, endpoint, certificates).await;
+        assert_eq!(code, 0, "{output}");
+    }
+}
+
 /// Command that makes a started node the first of its cluster, as bootstrap data has it.
 pub const INIT: &str =
     "kubeadm init --config /run/kubeadm/kubeadm.yaml  && echo success > /run/cluster-api/bootstrap-success.complete";
@@ -277,6 +287,13 @@ impl Images {
 /// A simulated cluster with a load balancer and one control-plane node, initialised; its endpoint.
 pub async fn cluster(docker: &Docker, name: &str, certificates: &Certificates) -> String {
     cluster_of(docker, name, certificates, &Images::simulated()).await
+}
+
+/// As [`cluster`], named `c`, with authorities of its own; they and its endpoint.
+pub async fn new_cluster(docker: &Docker) -> (Certificates, String) {
+    let certificates = Certificates::generate();
+    let endpoint = cluster(docker, "c", &certificates).await;
+    (certificates, endpoint)
 }
 
 /// As [`cluster`], of other images.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use capwasm_apiserver::pki::NodeSigner;
-use capwasm_apiserver::{Authenticator, Filter, Identity, Server, ServerConfig, Store};
+use capwasm_apiserver::{Authenticator, Filter, Identity, Server, ServerConfig, Store, version_info};
 use http::{Method, StatusCode};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::etcd::Etcd;
-use crate::kubeadm::{cluster_info, pki};
+use crate::kubeadm::cluster_info;
 use crate::port_forward::ToPodAddress;
 use crate::rest::Rest;
 
@@ -45,7 +45,7 @@ fn keyspace(hash: &str) -> String {
 /// # Errors
 /// When the CA is no certificate.
 pub fn keyspace_of_authority(der: &[u8]) -> Result<String, String> {
-    pki::public_key_hash(der).map(|hash| keyspace(&hash))
+    capwasm_pki::public_key_hash(der).map(|hash| keyspace(&hash)).map_err(|error| error.to_string())
 }
 
 struct Cluster {
@@ -146,7 +146,7 @@ impl Workloads {
     /// What a node's listener answers by itself.
     fn filter(&self, pod: &StaticPod) -> Filter {
         let (etcd, chores) = (Arc::clone(&self.etcd), Arc::clone(&self.chores));
-        let (keyspace, version) = (pod.keyspace.clone(), version(&pod.version));
+        let (keyspace, version) = (pod.keyspace.clone(), version_info(&pod.version));
         Arc::new(move |method: &Method, path: &str| {
             if path == "/version" && method == Method::GET {
                 return Some((StatusCode::OK, version.clone()));
@@ -225,15 +225,6 @@ impl Workloads {
     pub fn controller_client(&self, keyspace: &str) -> Option<Rest> {
         Some(Rest::of(self.server(keyspace)?.client(Identity::admin("system:kube-controller-manager"))))
     }
-}
-
-fn version(text: &str) -> Value {
-    let mut numbers = text.trim_start_matches('v').split('.');
-    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-    json!({
-        "major": major, "minor": minor, "gitVersion": text, "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "none", "compiler": "rustc", "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
-    })
 }
 
 /// What an API server says that gets no answer from etcd.

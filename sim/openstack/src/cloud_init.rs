@@ -6,6 +6,7 @@
 use std::io;
 
 use base64::Engine as _;
+use capwasm_sim_node::kubeadm::config::Version;
 use serde_json::{Value, json};
 
 use super::table::{items, text};
@@ -215,13 +216,8 @@ fn render(template: &str, facts: &Facts) -> Result<String, String> {
 
 /// A Kubernetes version in the name of an image: `ubuntu-2204-kube-v1.34.2` has `1.34.2`.
 pub(super) fn version_in(name: &str) -> Option<String> {
-    let is_version = |part: &&str| {
-        let numbers: Vec<&str> = part.split('.').collect();
-        numbers.len() == 3
-            && numbers.iter().all(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
-    };
     let words = name.split(['-', '_', ' ']).map(|word| word.trim_start_matches('v'));
-    words.filter(is_version).map(str::to_owned).next_back()
+    words.filter(|word| Version::parse(word).is_ok()).map(str::to_owned).next_back()
 }
 
 #[cfg(test)]
@@ -269,6 +265,7 @@ mod tests {
         for (name, expected) in [
             ("ubuntu-jammy-kube-v1.34.2-251118", Some("1.34.2")),
             ("ubuntu-22.04-1.33.0", Some("1.33.0")),
+            ("ubuntu-24.04.1", None),
             ("node-image", None),
             ("a-1.2", None),
         ] {

@@ -1,5 +1,6 @@
 //! Glance v2: images.
 
+use capwasm_apiserver::bounded_patch::{BoundedPatch, PatchError};
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Outcome, Service};
@@ -99,7 +100,10 @@ fn route(cloud: &Cloud, state: &mut State, scope: &Scope, request: &Request) -> 
             let mut found = state.images.find(scope, id).ok_or_else(|| missing(id))?.clone();
             let patch = request.json().and_then(|patch| serde_json::from_value::<json_patch::Patch>(patch).ok());
             let patch = patch.ok_or_else(|| refused(400, "Request body must be a JSON array of operation objects."))?;
-            json_patch::patch(&mut found, &patch).map_err(|error| refused(409, &error.to_string()))?;
+            BoundedPatch::try_from(patch).and_then(|patch| patch.apply(&mut found)).map_err(|error| {
+                let status = if matches!(error, PatchError::Operation(_)) { 409 } else { 413 };
+                refused(status, &error.to_string())
+            })?;
             found["updated_at"] = json!(now());
             let shown = view(&found);
             state.images.images.insert(found);

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use capwasm_tests::binary;
 use capwasm_tests::history;
 use capwasm_tests::management::Management;
-use capwasm_tests::objects::{flag, is, name_of, owner, text};
+use capwasm_tests::objects::{flag, is, name_of, owner, secret_text, text};
 use capwasm_tests::sample::is_provisioned;
 use serde_json::{Value, json};
 
-use crate::run::{CLUSTER, CONTROL_PLANE, WORKERS, run, value_of};
+use crate::run::{CLUSTER, CONTROL_PLANE, WORKERS, run};
 
 #[test]
 fn r1_the_cluster_infrastructure_is_there_before_any_machine_is_created() {
@@ -60,7 +60,7 @@ fn r3_g9_each_bootstrap_configuration_has_one_secret_that_belongs_to_it() {
         let name = text(config, "/status/dataSecretName");
         assert!(flag(config, "/status/initialization/dataSecretCreated"));
         let secret = run.last("Secret", name);
-        assert!(value_of(secret).starts_with("#"), "cloud-config");
+        assert!(secret_text(secret, "value").starts_with("#"), "cloud-config");
         assert_eq!(secret["type"], "cluster.x-k8s.io/secret");
         let owner = owner(secret, "KubeadmConfig").expect("G9: it goes with its configuration");
         assert_eq!((&owner["uid"], flag(owner, "/controller")), (&config["metadata"]["uid"], true));
@@ -85,7 +85,7 @@ fn r4_g2_a_container_is_made_after_its_bootstrap_data_and_runs_exactly_that() {
         assert!(secret.revision < made.revision, "G2, R4a");
         let (_, files) =
             run.kubeadm_files.iter().find(|(container, _)| container == name_of(machine)).expect("R4b: its container");
-        let (files, data) = (String::from_utf8_lossy(files), value_of(&secret.object));
+        let (files, data) = (String::from_utf8_lossy(files), secret_text(&secret.object, "value"));
         let lines: Vec<&str> =
             files.lines().map(str::trim).filter(|line| line.len() > 30 && !line.contains('\0')).collect();
         assert!(!lines.is_empty(), "R4b: kubeadm's configuration is in the container");
@@ -153,7 +153,7 @@ async fn r8_get_kubeconfig_prints_the_secret() {
         "--kubeconfig",
         kubeconfig.to_str().unwrap(),
     ]);
-    assert_eq!(printed, value_of(&objects.get("Secret", "path-kubeconfig").await));
+    assert_eq!(printed, objects.kubeconfig(CLUSTER).await);
 }
 
 #[test]

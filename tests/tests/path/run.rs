@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use base64::Engine as _;
 use capwasm_tests::history::{self, History, Version};
-use capwasm_tests::management::{Management, client_of};
+use capwasm_tests::management::Management;
 use capwasm_tests::objects::{name_of, owner, text};
 use capwasm_tests::sample::{Sample, is_provisioned};
 use capwasm_tests::wait;
@@ -80,8 +79,7 @@ async fn provision() -> Run {
         kubeadm_files.push((container.clone(), files));
     }
     let versions = history.complete(&objects).await;
-    let kubeconfig = value_of(&objects.get("Secret", "path-kubeconfig").await);
-    let nodes: Api<Node> = Api::all(client_of(&kubeconfig).await);
+    let nodes: Api<Node> = Api::all(objects.workload(CLUSTER).await);
     let nodes = nodes.list(&ListParams::default()).await.expect("the workload API answers over TLS").items;
     // The nodes' heartbeats and the last conditions that follow from them settle first.
     let first = wait::until("nothing is written any more", async || {
@@ -123,12 +121,6 @@ impl Run {
     pub fn infrastructure_provisioned(&self) -> u64 {
         self.first("DockerCluster", CLUSTER, is_provisioned).revision
     }
-}
-
-/// The key `value` of a Secret.
-pub fn value_of(secret: &Value) -> String {
-    let value = base64::engine::general_purpose::STANDARD.decode(text(secret, "/data/value")).unwrap();
-    String::from_utf8(value).unwrap()
 }
 
 pub fn endpoint(object: &Value) -> Option<(String, i64)> {

@@ -1,7 +1,7 @@
 //! Clusters of their own: another order, a pause, an endpoint of the user's, scaling, deletion.
 
 use capwasm_tests::history::History;
-use capwasm_tests::management::{Management, client_of};
+use capwasm_tests::management::Management;
 use capwasm_tests::objects::{condition, flag, is, name_of, text};
 use capwasm_tests::sample::Sample;
 use capwasm_tests::wait;
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
-use crate::run::{STEADY, endpoint, has_finalizer, value_of};
+use crate::run::{STEADY, endpoint, has_finalizer};
 
 #[tokio::test]
 async fn c20_the_order_of_creation_does_not_matter() {
@@ -177,8 +177,7 @@ async fn r6_three_control_plane_machines_join_one_cluster() {
     let sample = Sample::new("three", 3, 0);
     sample.create(&objects).await;
     sample.provisioned(&objects).await;
-    let kubeconfig = value_of(&objects.get("Secret", "three-kubeconfig").await);
-    let nodes: Api<Node> = Api::all(client_of(&kubeconfig).await);
+    let nodes: Api<Node> = Api::all(objects.workload("three").await);
     let names: Vec<_> = nodes
         .list(&ListParams::default())
         .await

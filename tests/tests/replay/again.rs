@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use capwasm_contract::recording::Request;
 use capwasm_providers::rehearse::{LiveReads, Paint, Report, With, rehearse};
 use capwasm_reconcile::{Cache, Interests, Source};
 use capwasm_remote::Remote;
-use capwasm_runtime::record::{self, Recording, Replay, Request};
+use capwasm_runtime::record::{self, Recording, Replay};
 use capwasm_runtime::{Runtime, RuntimeOptions};
 use capwasm_sdk::test::replay;
 use capwasm_tests::binary::{output, run};

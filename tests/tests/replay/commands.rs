@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use capwasm_runtime::record::{self, Ended};
+use capwasm_contract::recording::Ended;
+use capwasm_runtime::record;
 use capwasm_tests::binary::{self, output, run};
 use capwasm_tests::folder::Folder;
 use capwasm_tests::guests::{fixture, fixture_file};

@@ -1,25 +1,24 @@
 //! What machines boot from: Ignition, certificates of the user's, an etcd elsewhere, files and accounts; and a boot that fails.
 
+use std::time::{Duration, SystemTime};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use capwasm_tests::objects::{condition, name_of, text};
+use capwasm_pki::{Algorithm, Authority, Validity};
+use capwasm_tests::objects::{condition, name_of, secret_text, text};
 use capwasm_tests::sample::VERSION;
 use capwasm_tests::wait;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, KCP, POOL, decoded};
+use crate::cluster::{Cluster, KCP, POOL};
 
 /// A self-signed authority: certificate and key as PEM.
 fn authority(name: &str) -> (String, String) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
-    (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+    let decade = Validity::of(SystemTime::now(), Duration::from_secs(3650 * 24 * 3600));
+    let pair = Authority::new(name, Algorithm::EcdsaP256, decade, None).unwrap().pair();
+    (pair.certificate, pair.key)
 }
 
 /// Ignition: machines of both roles boot from it, with a user's drop-in merged into kubeadm's unit.
@@ -36,8 +35,8 @@ async fn ignition_makes_a_control_plane_and_workers() {
     cluster.settled(1, VERSION).await;
     for machine in cluster.objects.list("Machine").await {
         let secret = cluster.objects.get("Secret", text(&machine, "/spec/bootstrap/dataSecretName")).await;
-        assert_eq!(decoded(&secret, "format"), "ignition");
-        let data: Value = serde_json::from_str(&decoded(&secret, "value")).expect("Ignition is JSON");
+        assert_eq!(secret_text(&secret, "format"), "ignition");
+        let data: Value = serde_json::from_str(&secret_text(&secret, "value")).expect("Ignition is JSON");
         assert!(text(&data, "/ignition/version").starts_with("2."), "{data}");
         let drop_in = "/etc/systemd/system/kubeadm.service.d/10-flatcar.conf";
         assert!(cluster.file(name_of(&machine), drop_in).await.0.contains("After=containerd.service"));
@@ -56,7 +55,7 @@ async fn a_users_own_authority_is_used_and_stays_the_users() {
     cluster.provisioned().await;
     cluster.settled(3, VERSION).await;
     assert_eq!(cluster.objects.get("Secret", "custom-ca-ca").await, made, "not even a resourceVersion is another");
-    assert!(cluster.kubeconfig().await.contains(&STANDARD.encode(&certificate)));
+    assert!(cluster.objects.kubeconfig(&cluster.sample.name).await.contains(&STANDARD.encode(&certificate)));
     let nodes: Api<Node> = Api::all(cluster.workload().await);
     assert_eq!(nodes.list(&ListParams::default()).await.expect("served with the user's authority").items.len(), 4);
     for machine in cluster.objects.list("Machine").await {

@@ -6,7 +6,7 @@ use std::io::Read;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use capwasm_sim_service::faults::{Client as Faults, Fault, NodeFault};
-use capwasm_tests::management::{Management, client_of};
+use capwasm_tests::management::Management;
 use capwasm_tests::objects::{Objects, is, name_of, text};
 use capwasm_tests::sample::Sample;
 use capwasm_tests::wait;
@@ -124,13 +124,8 @@ impl Cluster {
         .await
     }
 
-    pub async fn kubeconfig(&self) -> String {
-        let secret = self.objects.get("Secret", &format!("{}-kubeconfig", self.sample.name)).await;
-        decoded(&secret, "value")
-    }
-
     pub async fn workload(&self) -> kube::Client {
-        client_of(&self.kubeconfig().await).await
+        self.objects.workload(&self.sample.name).await
     }
 
     /// A file of a container: content, mode and owner.
@@ -180,10 +175,6 @@ impl Cluster {
 
 pub fn is_control_plane(machine: &Value) -> bool {
     machine["metadata"]["labels"].get(CONTROL_PLANE_LABEL).is_some()
-}
-
-pub fn decoded(secret: &Value, key: &str) -> String {
-    String::from_utf8(STANDARD.decode(text(secret, &format!("/data/{key}"))).unwrap()).unwrap()
 }
 
 /// The time so many days from now, RFC 3339 in UTC.

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::dispatch::{Call, Reply};
 use crate::catalog::{Catalog, Resource, Version};
 use crate::registry::Registry;
-use crate::request;
 use sha2::{Digest as _, Sha256};
 
 pub(super) fn core_versions(advertised: &str) -> Value {
@@ -168,5 +167,5 @@ pub(super) fn cached(catalog: &Catalog, key: &str, make: impl FnOnce() -> Bytes)
 
 /// Hash of a document, for ETags and OpenAPI addresses.
 pub(super) fn digest(document: &[u8]) -> String {
-    request::hex(&Sha256::digest(document)).to_uppercase()
+    hex::encode_upper(Sha256::digest(document))
 }

@@ -128,7 +128,7 @@ async fn route(registry: &Registry, call: Call) -> ApiResult<Reply> {
     }
     match route {
         Route::Health => Ok(Reply { content_type: "text/plain; charset=utf-8", ..Reply::json("ok") }),
-        Route::Version => Ok(Reply::value(&version(registry))),
+        Route::Version => Ok(Reply::value(&version_info(&registry.config.git_version))),
         Route::CoreVersions => match negotiation::discovery(call.header(header::ACCEPT)) {
             DiscoveryForm::Legacy => Ok(Reply::value(&discovery::core_versions(&registry.config.advertised))),
             DiscoveryForm::Aggregated(version) => Ok(discovery::aggregated(registry, &call, version, true)),
@@ -149,8 +149,8 @@ async fn route(registry: &Registry, call: Call) -> ApiResult<Reply> {
     }
 }
 
-fn version(registry: &Registry) -> Value {
-    let version = registry.config.git_version.as_str();
+/// What `/version` says of a server of a Kubernetes version.
+pub fn version_info(version: &str) -> Value {
     let mut numbers = version.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
     json!({

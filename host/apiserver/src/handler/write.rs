@@ -16,9 +16,6 @@ use crate::registry::{
 use crate::request::Target;
 use crate::status::{ApiError, ApiResult};
 
-/// Operations in one JSON patch at most.
-const PATCH_OPERATIONS: usize = 10_000;
-
 fn options(call: &Call) -> ApiResult<WriteOptions> {
     WriteOptions::parse(&call.query, call.header(header::USER_AGENT), &call.identity)
 }
@@ -67,11 +64,7 @@ fn edit(
         "application/json-patch+json" => {
             let patch: json_patch::Patch = serde_json::from_slice(&call.body)
                 .map_err(|error| ApiError::bad_request(format!("unable to decode the JSON patch: {error}")))?;
-            if patch.0.len() > PATCH_OPERATIONS {
-                let message = format!("a JSON patch may have at most {PATCH_OPERATIONS} operations");
-                return Err(ApiError::new(413, "RequestEntityTooLarge", message));
-            }
-            Ok(Edit::Json(patch))
+            Ok(Edit::Json(patch.try_into()?))
         }
         "application/merge-patch+json" => Ok(Edit::Merge(document(warnings)?)),
         "application/strategic-merge-patch+json" if !at.resource.custom() => Ok(Edit::Strategic(document(warnings)?)),

@@ -4,7 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-use super::{CertifiedPem, PkiError};
+use capwasm_pki::Pair;
+
+use super::PkiError;
 
 fn failed(act: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> PkiError {
     let path = path.to_owned();
@@ -21,7 +23,7 @@ pub(super) fn private_dir(dir: &Path) -> Result<(), PkiError> {
 }
 
 /// Certificate and key by name; `None` unless both are there.
-pub(super) fn read_pair(dir: &Path, name: &str) -> Result<Option<CertifiedPem>, PkiError> {
+pub(super) fn read_pair(dir: &Path, name: &str) -> Result<Option<Pair>, PkiError> {
     let read = |extension: &str| {
         let path = dir.join(format!("{name}.{extension}"));
         match fs::read_to_string(&path) {
@@ -31,13 +33,13 @@ pub(super) fn read_pair(dir: &Path, name: &str) -> Result<Option<CertifiedPem>, 
         }
     };
     Ok(match (read("crt")?, read("key")?) {
-        (Some(certificate), Some(key)) => Some(CertifiedPem { certificate, key }),
+        (Some(certificate), Some(key)) => Some(Pair { certificate, key }),
         _ => None,
     })
 }
 
 /// Writes the key first: a certificate without its key would be useless, a key without certificate is made anew.
-pub(super) fn write_pair(dir: &Path, name: &str, pair: &CertifiedPem) -> Result<(), PkiError> {
+pub(super) fn write_pair(dir: &Path, name: &str, pair: &Pair) -> Result<(), PkiError> {
     write(&dir.join(format!("{name}.key")), &pair.key)?;
     write(&dir.join(format!("{name}.crt")), &pair.certificate)
 }

@@ -1,10 +1,9 @@
 //! Signs client certificates of kubelets, as kube-controller-manager does.
 
-use rcgen::{
-    CertificateSigningRequestParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-};
+use capwasm_pki::Authority;
+use rcgen::{CertificateSigningRequestParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose};
 
-use super::{LEAF_YEARS, PkiError, valid};
+use super::{LEAF_DAYS, PkiError, valid};
 use crate::config::{CertificateSigner, SigningRequest};
 use crate::identity::{BOOTSTRAPPERS, NODES};
 
@@ -13,7 +12,7 @@ const SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 /// Approves and signs requests of bootstrap tokens and nodes for `kubernetes.io/kube-apiserver-client-kubelet`; leaves all
 /// others alone.
 pub struct NodeSigner {
-    issuer: Issuer<'static, KeyPair>,
+    authority: Authority,
     ca: String,
 }
 
@@ -23,7 +22,7 @@ impl NodeSigner {
     /// # Errors
     /// When certificate or key cannot be read.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, PkiError> {
-        Ok(Self { issuer: Issuer::from_ca_cert_pem(certificate, KeyPair::from_pem(key)?)?, ca: certificate.to_owned() })
+        Ok(Self { authority: Authority::from_pem(certificate, key)?, ca: certificate.to_owned() })
     }
 
     /// The CA's certificate as PEM.
@@ -63,26 +62,24 @@ impl CertificateSigner for NodeSigner {
         csr.params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         csr.params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         csr.params.use_authority_key_identifier_extension = true;
-        valid(&mut csr.params, LEAF_YEARS);
-        csr.signed_by(&self.issuer).map(|certificate| Some(certificate.pem())).map_err(|error| error.to_string())
+        let validity = valid(LEAF_DAYS);
+        (csr.params.not_before, csr.params.not_after) = (validity.from.into(), validity.until.into());
+        let issuer = self.authority.issuer().map_err(|error| error.to_string())?;
+        csr.signed_by(&issuer).map(|certificate| Some(certificate.pem())).map_err(|error| error.to_string())
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
-    use rcgen::CertificateParams;
+    use capwasm_pki::Algorithm;
 
     use super::*;
     use crate::identity::Identity;
 
     fn request(user: &str, group: &str, requester: Identity, signer: &str) -> SigningRequest {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, user);
-        params.distinguished_name.push(DnType::OrganizationName, group);
-        let csr = params.serialize_request(&KeyPair::generate().unwrap()).unwrap();
-        SigningRequest { csr_pem: csr.pem().unwrap(), signer: signer.to_owned(), requester, usages: Vec::new() }
+        let csr_pem = capwasm_pki::request(user, &[group], Algorithm::EcdsaP256).unwrap().certificate;
+        SigningRequest { csr_pem, signer: signer.to_owned(), requester, usages: Vec::new() }
     }
 
     #[test]

@@ -3,20 +3,18 @@
 use capwasm_object::{merge_patch, meta};
 use serde_json::{Value, json};
 
-use super::{Locator, NESTING, Part, Registry, WriteOptions, nests_beyond, too_deep};
+use super::{Locator, Part, Registry, WriteOptions};
 use crate::apply::{self, ApplyError, Owners, Writer};
+use crate::bounded_patch::BoundedPatch;
 use crate::status::{ApiError, ApiResult};
 use crate::strategic;
 
-/// Most bytes that the `copy` and `move` operations of one JSON patch may take.
-const PATCH_COPIES: usize = 3 << 20;
-
-/// A change of an object, computed again for every version that a concurrent write stores.
+/// A change of an object. It is decided anew on every version that another write brings meanwhile.
 pub(crate) enum Edit<'a> {
     /// PUT.
     Replace(Value),
     /// RFC 6902.
-    Json(json_patch::Patch),
+    Json(BoundedPatch),
     /// RFC 7386.
     Merge(Value),
     /// A merge patch that joins lists by the keys of the schema.
@@ -49,7 +47,7 @@ impl Edit<'_> {
             Self::Replace(new) => {
                 return Ok(new.clone());
             }
-            Self::Json(patch) => apply_operations(&mut object, patch)?,
+            Self::Json(patch) => patch.apply(&mut object)?,
             Self::Merge(patch) if patch.is_object() => merge_patch::apply(&mut object, patch),
             Self::Merge(_) => return Err(ApiError::bad_request("a merge patch must be a JSON object")),
             Self::Strategic(patch) => {
@@ -68,39 +66,6 @@ impl Edit<'_> {
         }
         Ok(object)
     }
-}
-
-/// Applies a JSON patch. A few `copy` operations could double an object again and again, and `copy` and `move` nest it ever
-/// deeper, so what they take is limited, and so is the depth at which it lands.
-fn apply_operations(object: &mut Value, patch: &json_patch::Patch) -> ApiResult<()> {
-    use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
-    let mut taken = 0;
-    for operation in &patch.0 {
-        let (path, value) = match operation {
-            Add(add) => (&add.path, Some(&add.value)),
-            Replace(replace) => (&replace.path, Some(&replace.value)),
-            Copy(copy) => (&copy.path, object.pointer(copy.from.as_str())),
-            Move(from) => (&from.path, object.pointer(from.from.as_str())),
-            Remove(remove) => (&remove.path, None),
-            Test(test) => (&test.path, None),
-        };
-        if matches!(operation, Copy(_) | Move(_)) {
-            taken += value.map_or(0, |value| value.to_string().len());
-            if taken > PATCH_COPIES {
-                let message = format!("a JSON patch may copy and move at most {PATCH_COPIES} bytes");
-                return Err(ApiError::new(413, "RequestEntityTooLarge", message));
-            }
-        }
-        let depth = path.as_str().matches('/').count();
-        if value.is_some_and(|value| depth > NESTING || nests_beyond(value, NESTING - depth)) {
-            return Err(too_deep());
-        }
-        json_patch::patch(object, std::slice::from_ref(operation)).map_err(|error| {
-            let message = format!("the server rejected our request due to an error in our request: {error}");
-            ApiError::new(422, "Invalid", message)
-        })?;
-    }
-    Ok(())
 }
 
 impl Registry {

@@ -21,11 +21,7 @@ pub(super) fn generate(base: &str) -> String {
 }
 
 pub(super) fn uid() -> String {
-    let mut bytes: [u8; 16] = rand::random();
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex = crate::request::hex(&bytes);
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    uuid::Builder::from_random_bytes(rand::random()).into_uuid().to_string()
 }
 
 pub(super) fn check(resource: &Resource, name: &str) -> Option<Cause> {

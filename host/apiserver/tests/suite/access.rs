@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use capwasm_apiserver::{Identity, ServerConfig, pki};
+use capwasm_pki::{Algorithm, CertificateError};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Secret};
 use kube::api::{Api, ListParams, PostParams};
 use kube::config::Kubeconfig;
@@ -24,7 +25,7 @@ async fn as_user(fixture: &Fixture, user: &Value) -> Client {
     Client::try_from(Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.unwrap()).unwrap()
 }
 
-fn certificate(pem: &pki::CertifiedPem) -> Value {
+fn certificate(pem: &capwasm_pki::Pair) -> Value {
     json!({"client-certificate-data": STANDARD.encode(&pem.certificate), "client-key-data": STANDARD.encode(&pem.key)})
 }
 
@@ -81,12 +82,7 @@ async fn a_joining_node_gets_its_certificate_signed_and_may_register() {
     let f = fixture_with(Way::Tls, config).await;
     token(&f.client, "abcdef", "0123456789abcdef").await;
     let joiner = as_user(&f, &json!({"token": "abcdef.0123456789abcdef"})).await;
-    let key = rcgen::KeyPair::generate().unwrap();
-    let mut params = rcgen::CertificateParams::default();
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(rcgen::DnType::OrganizationName, "system:nodes");
-    params.distinguished_name.push(rcgen::DnType::CommonName, "system:node:n1");
-    let request = params.serialize_request(&key).unwrap().pem().unwrap();
+    let request = capwasm_pki::request("system:node:n1", &["system:nodes"], Algorithm::EcdsaP256).unwrap().certificate;
     let body = json!({"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"generateName": "csr-"}, "spec": {
         "request": STANDARD.encode(request), "signerName": "kubernetes.io/kube-apiserver-client-kubelet", "usages": ["client auth"], "username": "admin"}});
     let csrs: Api<kube::api::DynamicObject> = Api::all_with(
@@ -153,7 +149,8 @@ async fn a_certificate_carries_two_groups_and_no_more() {
         .body(json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}).to_string().into_bytes());
     let me: Value = user.request(request.unwrap()).await.unwrap();
     assert_eq!(me["status"]["userInfo"]["groups"], json!(["one", "two", "system:authenticated"]));
-    assert!(matches!(pki.client("jane", &["one", "two", "three"]), Err(pki::PkiError::Groups(3))));
+    let refused = pki.client("jane", &["one", "two", "three"]);
+    assert!(matches!(refused, Err(pki::PkiError::Certificate(CertificateError::Organizations(3)))), "{refused:?}");
 }
 
 #[tokio::test]

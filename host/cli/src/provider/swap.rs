@@ -217,7 +217,7 @@ fn place(options: &Swap, provider: &Value) -> Result<Option<String>> {
     {
         return Ok(Some(name.to_string_lossy().into_owned()));
     }
-    let digest: String = Sha256::digest(&bytes).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex::encode(&Sha256::digest(&bytes)[..6]);
     let name = format!("{}-{digest}.wasm", options.common.name);
     // Whole under its name, or not there.
     let mut draft = tempfile::NamedTempFile::new_in(&folder)

@@ -3,6 +3,7 @@
 use capwasm_api::contract::ControlPlane;
 use capwasm_api::kinds::MachineSet;
 use capwasm_api::names::annotations;
+use capwasm_object::version::Version;
 
 /// Reasons against creation. Reads of the control plane wake the set when it changes.
 pub(super) fn failures(set: &MachineSet, control_plane: Option<&ControlPlane>) -> Vec<String> {
@@ -24,9 +25,8 @@ pub(super) fn failures(set: &MachineSet, control_plane: Option<&ControlPlane>) -
     let (Some(machine), Some(required)) = (of_set.and_then(Version::parse), Version::parse(wanted)) else {
         return failures;
     };
-    if runs("KubernetesVersionSkew")
-        && (machine.major != required.major || machine.minor > required.minor || machine.minor + 3 < required.minor)
-    {
+    let behind = required.minors_ahead_of(&machine);
+    if runs("KubernetesVersionSkew") && !matches!(behind, Some(0..=3)) {
         failures.push(format!(
             "KubernetesVersionSkew: version {} does not go with a control plane of {wanted}",
             of_set.unwrap_or_default()
@@ -40,7 +40,7 @@ pub(super) fn failures(set: &MachineSet, control_plane: Option<&ControlPlane>) -
         .config_ref
         .as_ref()
         .is_some_and(|config| config.kind == "KubeadmConfigTemplate");
-    if runs("KubeadmVersionSkew") && kubeadm && (machine.major, machine.minor) != (required.major, required.minor) {
+    if runs("KubeadmVersionSkew") && kubeadm && behind != Some(0) {
         failures.push(format!(
             "KubeadmVersionSkew: kubeadm of version {} cannot join a control plane of {wanted}",
             of_set.unwrap_or_default()
@@ -56,26 +56,11 @@ fn is_provisioning(plane: &ControlPlane) -> bool {
 
 fn is_upgrading(plane: &ControlPlane, wanted: &str) -> bool {
     let Some(wanted) = Version::parse(wanted) else { return false };
-    let older = |version: &str| Version::parse(version).is_some_and(|version| version < wanted);
+    let older = |version: &str| Version::parse(version).is_some_and(|version| version.numbers() < wanted.numbers());
     if plane.counts.versions.is_empty() {
         plane.observed_version.as_deref().is_some_and(older)
     } else {
         plane.counts.versions.iter().any(|entry| older(&entry.version))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Version {
-    major: u32,
-    minor: u32,
-    patch: u32,
-}
-
-impl Version {
-    fn parse(text: &str) -> Option<Version> {
-        let text = text.strip_prefix('v').unwrap_or(text);
-        let mut parts = text.split(['-', '+']).next()?.split('.').map(|part| part.parse::<u32>().ok());
-        Some(Version { major: parts.next()??, minor: parts.next()??, patch: parts.next().flatten().unwrap_or(0) })
     }
 }
 

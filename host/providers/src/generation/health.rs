@@ -7,8 +7,9 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use capwasm_contract::Failure;
 use capwasm_reconcile::Key;
-use capwasm_runtime::{CallStats, Failure};
+use capwasm_runtime::CallStats;
 use parking_lot::Mutex;
 
 /// Length of the probation.

@@ -10,7 +10,6 @@ use cap_std::fs::Dir;
 use capwasm_reconcile::{Interests, Token};
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use sha2::{Digest, Sha256};
 
 /// Largest component in bytes.
 pub(crate) const LARGEST: u64 = 64 << 20;
@@ -131,12 +130,6 @@ fn read(dir: &Dir, name: &str) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// `sha256:<hex>` of a component.
-pub(crate) fn digest_of(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
@@ -156,10 +149,5 @@ mod tests {
         assert!(matches!(files.read("../secret.wasm").await, Err(FileError::Read(..))));
         assert!(matches!(files.read("none.wasm").await, Err(FileError::Read(..))));
         std::fs::remove_dir_all(outer).unwrap();
-    }
-
-    #[test]
-    fn a_digest_names_its_algorithm() {
-        assert_eq!(digest_of(b""), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     }
 }

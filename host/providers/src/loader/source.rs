@@ -7,7 +7,7 @@ use capwasm_object::json;
 use capwasm_reconcile::{Pass, ReconcileError};
 use serde_json::Value;
 
-use super::files::{LARGEST, digest_of, file_token};
+use super::files::{LARGEST, file_token};
 use super::{Loader, Refusal};
 use crate::artifacts::{ArtifactRequest, FetchError};
 use crate::reads::{chain, decode};
@@ -84,7 +84,7 @@ impl Loader {
             })?;
             artifacts.verify_blob(&bytes, &signature, keys).map_err(|error| refused(&error))?;
         }
-        Ok(Wanted { digest: digest_of(&bytes), artifact: None, bytes: Some(bytes), again: None })
+        Ok(Wanted { digest: capwasm_runtime::digest(&bytes), artifact: None, bytes: Some(bytes), again: None })
     }
 
     async fn artifact(&self, name: &str, request: ArtifactRequest) -> Result<Wanted, Refusal> {
@@ -111,7 +111,7 @@ impl Loader {
             Some(known) => (Pulled { at, ..known }, None),
             None => {
                 let fetched = artifacts.fetch(&request, &manifest).await.map_err(|error| refused(&error))?;
-                if digest_of(&fetched.bytes) != fetched.digest {
+                if capwasm_runtime::digest(&fetched.bytes) != fetched.digest {
                     return Err(Refusal::passing(
                         "ArtifactBroken",
                         "the registry handed over other bytes than it named",

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, MetadataExt};
+use capwasm_contract::recording::Ended;
 use capwasm_object::meta;
-use capwasm_runtime::record::{self, Ended, ReadError, Recording};
+use capwasm_runtime::record::{self, ReadError, Recording};
 
 /// Longest part of an object's name in a file name, in characters.
 const NAME: usize = 100;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use capwasm_contract::recording::{Ended, Exchange, Request};
+use capwasm_contract::{Answer, Condition, Operation, Outcome, Place};
 use capwasm_object::meta;
-use capwasm_runtime::record::{Divergence, Ended, Exchange, Request};
-use capwasm_runtime::{Answer, Condition, Operation, Outcome, Place};
+use capwasm_runtime::record::Divergence;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -302,7 +303,7 @@ fn hide_sensitive(value: &mut Value) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
-    use capwasm_runtime::{BootstrapData, Event, Failure, Fault, ObjectRef, Problem};
+    use capwasm_contract::{BootstrapData, Event, Failure, Fault, ObjectRef, Problem};
     use std::time::Duration;
 
     fn replied(answer: Answer, outcome: Outcome) -> Ended {

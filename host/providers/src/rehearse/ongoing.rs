@@ -9,9 +9,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use capwasm_contract::Failure;
 use capwasm_reconcile::{Interests, Token};
+use capwasm_runtime::Provider;
 use capwasm_runtime::record::Recording;
-use capwasm_runtime::{Failure, Provider};
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 

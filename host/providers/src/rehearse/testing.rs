@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use capwasm_runtime::record::{Ended, Recording};
-use capwasm_runtime::{Answer, Facts, Function, Grants, Limits, Outcome};
+use capwasm_contract::recording::Ended;
+use capwasm_contract::{Answer, Facts, Function, Outcome};
+use capwasm_runtime::record::Recording;
+use capwasm_runtime::{Grants, Limits};
 
 /// A recording of provider `p`.
 pub(crate) fn recording(id: &str) -> Recording {

@@ -5,9 +5,9 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use capwasm_api::names::{SECRET_TYPE, labels::CLUSTER_NAME};
+use capwasm_contract::{Answer, BootstrapData, Fault, Function};
 use capwasm_object::meta;
 use capwasm_reconcile::{Action, CacheError, Operation};
-use capwasm_runtime::{Answer, BootstrapData, Fault, Function};
 use serde_json::{Value, json};
 
 use super::{Functions, Rules};
@@ -105,9 +105,9 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use capwasm_api::contract::Contract;
     use capwasm_contract::descriptor::Role;
+    use capwasm_contract::{Answer, BootstrapData, Outcome};
     use capwasm_object::meta;
     use capwasm_reconcile::{Action, ClusterId, Place};
-    use capwasm_runtime::{Answer, BootstrapData, Outcome};
     use serde_json::json;
 
     use crate::write_back::testing::{object, write};
@@ -117,9 +117,9 @@ mod tests {
     fn bootstrap_data_becomes_a_secret_after_the_other_operations() {
         let data = BootstrapData { format: "cloud-config".into(), value: b"#cloud-config".to_vec() };
         let outcome = Outcome {
-            operations: vec![capwasm_runtime::Operation::Create {
+            operations: vec![capwasm_contract::Operation::Create {
                 key: "token".into(),
-                place: capwasm_runtime::Place::Workload,
+                place: capwasm_contract::Place::Workload,
                 object: json!({}),
             }],
             ..Outcome::default()

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use capwasm_api::contract::Contract;
+use capwasm_contract::{Answer, Function};
 use capwasm_reconcile::CacheError;
-use capwasm_runtime::{Answer, Function};
 use serde_json::Value;
 
 use super::{Functions, Rules};
@@ -81,7 +81,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use capwasm_api::contract::Contract;
     use capwasm_contract::descriptor::Role;
-    use capwasm_runtime::{Answer, ControlPlaneAnswer, Outcome};
+    use capwasm_contract::{Answer, ControlPlaneAnswer, Outcome};
     use serde_json::json;
 
     use crate::write_back::testing::{object, write};

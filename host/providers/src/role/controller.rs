@@ -2,8 +2,8 @@
 //! Cluster, if any. The host writes only `Ready` to their status.
 
 use async_trait::async_trait;
+use capwasm_contract::{Answer, Function};
 use capwasm_reconcile::CacheError;
-use capwasm_runtime::{Answer, Function};
 use serde_json::Value;
 
 use super::{Functions, Rules};
@@ -50,7 +50,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use capwasm_api::contract::Contract;
     use capwasm_contract::descriptor::Role;
-    use capwasm_runtime::{Answer, Fault, Outcome, Problem};
+    use capwasm_contract::{Answer, Fault, Outcome, Problem};
     use serde_json::json;
 
     use crate::write_back::testing::{object, older, write_older};
@@ -81,7 +81,7 @@ mod tests {
         let (kind, contract) = older(Role::Controller, "v1alpha1", "v1beta1");
         assert_eq!(contract, Contract::V1Beta2);
         let unknown = Outcome {
-            conditions: vec![capwasm_runtime::Condition {
+            conditions: vec![capwasm_contract::Condition {
                 name: "Leased".into(),
                 status: None,
                 reason: "R".into(),

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use capwasm_api::contract::Contract;
+use capwasm_contract::{Answer, ClusterAnswer, FailureDomain, Function};
 use capwasm_object::meta;
 use capwasm_reconcile::CacheError;
-use capwasm_runtime::{Answer, ClusterAnswer, FailureDomain, Function};
 use serde_json::{Map, Value};
 
 use super::{Functions, Rules};
@@ -88,8 +88,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use capwasm_api::conditions;
     use capwasm_api::contract::Contract;
+    use capwasm_contract::Outcome;
     use capwasm_contract::descriptor::Role;
-    use capwasm_runtime::Outcome;
     use serde_json::{Value, json};
 
     use crate::write_back::testing::{cluster, object, older, write, write_older};

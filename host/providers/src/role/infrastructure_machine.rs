@@ -1,8 +1,8 @@
 //! A server, real or virtual, that becomes a Node by running its Machine's bootstrap data.
 
 use async_trait::async_trait;
+use capwasm_contract::{Answer, Function, MachineAnswer};
 use capwasm_reconcile::CacheError;
-use capwasm_runtime::{Answer, Function, MachineAnswer};
 use serde_json::{Value, json};
 
 use super::{Functions, Rules};
@@ -67,7 +67,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use capwasm_api::contract::Contract;
     use capwasm_contract::descriptor::Role;
-    use capwasm_runtime::{Address, Answer, MachineAnswer, Outcome};
+    use capwasm_contract::{Address, Answer, MachineAnswer, Outcome};
     use serde_json::json;
 
     use crate::write_back::testing::{object, write};

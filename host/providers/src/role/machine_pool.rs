@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use capwasm_api::contract::Contract;
+use capwasm_contract::{Answer, Function, PoolAnswer};
 use capwasm_reconcile::CacheError;
-use capwasm_runtime::{Answer, Function, PoolAnswer};
 use serde_json::{Value, json};
 
 use super::{Functions, Rules};
@@ -72,7 +72,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
     use capwasm_api::contract::Contract;
     use capwasm_contract::descriptor::Role;
-    use capwasm_runtime::{Answer, Outcome, PoolAnswer};
+    use capwasm_contract::{Answer, Outcome, PoolAnswer};
     use serde_json::json;
 
     use crate::write_back::Ending;

@@ -1,8 +1,8 @@
 //! Operations of an outcome, as the executor takes them.
 
+use capwasm_contract::{ObjectRef, Operation as Wanted, Place as WantedPlace, Refused};
 use capwasm_object::json;
 use capwasm_reconcile::{Action, ClusterId, Operation, Place, Target};
-use capwasm_runtime::{ObjectRef, Operation as Wanted, Place as WantedPlace, Refused};
 use serde_json::{Value, json};
 
 /// Operations in order, up to the first without a grant, which is returned. `namespace` is the object's; without a

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use capwasm_api::contract::{Contract, of_version};
 use capwasm_contract::descriptor::{ExclusiveBy, KindDescriptor, Role};
+use capwasm_contract::{Answer, ClusterAnswer, Endpoint, FailureDomain, Outcome, Problem};
 use capwasm_object::{json, meta};
 use capwasm_reconcile::{ClusterId, Plan};
-use capwasm_runtime::{Answer, ClusterAnswer, Endpoint, FailureDomain, Outcome, Problem};
 use serde_json::{Value, json};
 
 use super::{Ending, Subject, plan};

@@ -6,8 +6,8 @@ use capwasm_api::conditions;
 use capwasm_api::contract::Contract;
 use capwasm_contract::descriptor::Role;
 
+use capwasm_contract::{Answer, BootstrapData, Fault, MachineAnswer, ObjectRef, Outcome, Problem, Refused};
 use capwasm_reconcile::{Action, Verdict};
-use capwasm_runtime::{Answer, BootstrapData, Fault, MachineAnswer, ObjectRef, Outcome, Problem, Refused};
 use serde_json::{Value, json};
 
 use super::testing::{cluster, kind, object, plan_of, write};
@@ -89,12 +89,12 @@ fn a_problem_keeps_what_the_outcome_collected_and_decides_the_retry() {
 
 #[test]
 fn an_operation_that_is_not_granted_stops_those_after_it_and_holds_the_finalizer() {
-    let create = |key: &str| capwasm_runtime::Operation::Create {
+    let create = |key: &str| capwasm_contract::Operation::Create {
         key: key.into(),
-        place: capwasm_runtime::Place::Management,
+        place: capwasm_contract::Place::Management,
         object: json!({"metadata": {"name": "x"}}),
     };
-    let refused = capwasm_runtime::Operation::Refused { key: "b".into(), refused: Refused::denied("not yours") };
+    let refused = capwasm_contract::Operation::Refused { key: "b".into(), refused: Refused::denied("not yours") };
     let outcome = Outcome { operations: vec![create("a"), refused, create("c")], ..Outcome::default() };
     let plan = write(Role::InfrastructureMachine, Contract::V1Beta2, &object(), Ok(Answer::Gone(true)), &outcome);
     assert_eq!(plan.operations.len(), 1);
@@ -162,7 +162,7 @@ fn a_guest_cannot_clear_or_change_what_latched() {
 #[test]
 fn an_answer_that_rests_on_an_operation_that_was_refused_is_not_announced() {
     let data = || BootstrapData { format: "cloud-config".into(), value: b"#cloud-config".to_vec() };
-    let refused = capwasm_runtime::Operation::Refused { key: "a".into(), refused: Refused::denied("not yours") };
+    let refused = capwasm_contract::Operation::Refused { key: "a".into(), refused: Refused::denied("not yours") };
     let outcome = Outcome { operations: vec![refused], ..Outcome::default() };
     for (role, answer) in
         [(Role::InfrastructureCluster, cluster(true, "h")), (Role::Bootstrap, Answer::Bootstrap(Some(data())))]
@@ -237,9 +237,9 @@ fn a_status_that_only_people_read_may_wait_unless_the_provider_waits_for_it() {
             "an operation is waited for",
             Outcome {
                 wake_when_applied: true,
-                operations: vec![capwasm_runtime::Operation::Delete {
+                operations: vec![capwasm_contract::Operation::Delete {
                     key: "k".into(),
-                    place: capwasm_runtime::Place::Management,
+                    place: capwasm_contract::Place::Management,
                     target: ObjectRef {
                         api_version: "v1".into(),
                         kind: "ConfigMap".into(),

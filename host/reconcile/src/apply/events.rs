@@ -84,7 +84,7 @@ impl Note {
             hash.update(part.as_bytes());
             hash.update([u8::from(event.warning)]);
         }
-        let digest: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex::encode(&hash.finalize()[..8]);
         let about_name = meta::name(about);
         // 253 characters are what the server takes for a name.
         let stem = about_name.get(..about_name.len().min(230)).unwrap_or_default().trim_end_matches(['.', '-']);

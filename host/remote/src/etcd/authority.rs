@@ -4,9 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use capwasm_etcd::Credentials;
+use capwasm_pki::{Algorithm, Authority, Leaf, Validity};
 use capwasm_reconcile::{Cache, ClusterId, cache::secret_kind};
-use rcgen::{CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose};
-use rustls::pki_types::{PrivateKeyDer, pem::PemObject};
 use serde_json::Value;
 
 use super::EtcdError;
@@ -15,8 +14,6 @@ use super::EtcdError;
 pub(crate) const USED: Duration = Duration::from_secs(24 * 3600);
 /// Validity: longer than [`USED`], since connections outlive it.
 const VALID: Duration = Duration::from_secs(48 * 3600);
-/// Certificates are valid from this long before now: clocks of nodes may be slow.
-const BACKDATED: Duration = Duration::from_secs(300);
 
 /// Reads the authority, and signs a certificate.
 pub(crate) async fn credentials(management: &Cache, cluster: &ClusterId) -> Result<Credentials, EtcdError> {
@@ -37,23 +34,10 @@ fn issue(secret: &Value, now: SystemTime) -> Result<Credentials, EtcdError> {
                 .to_owned(),
         )
     })?;
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| bad("has a key that cannot be read"))?;
-    let key = KeyPair::try_from(&key).map_err(|_| bad("has a key that cannot sign"))?;
-    let issuer = Issuer::from_ca_cert_pem(&authority, key).map_err(|_| bad("has a certificate that is none"))?;
-    let signed = || -> Result<(String, String), rcgen::Error> {
-        let ours = KeyPair::generate()?;
-        let mut params = CertificateParams::default();
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, "capwasm");
-        params.not_before = (now - BACKDATED).into();
-        params.not_after = (now + VALID).into();
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        params.use_authority_key_identifier_extension = true;
-        Ok((params.signed_by(&ours, &issuer)?.pem(), ours.serialize_pem()))
-    };
-    let (certificate, key) = signed().map_err(|error| bad(&format!("cannot sign: {error}")))?;
-    Credentials::new(&authority, &certificate, &key).map_err(|error| bad(&format!("cannot be used: {error}")))
+    let signer = Authority::from_pem(&authority, &key).map_err(|error| bad(&format!("cannot sign: {error}")))?;
+    let signed = signer.issue(&Leaf::client("capwasm", &[]), Algorithm::EcdsaP256, Validity::of(now, VALID));
+    let ours = signed.map_err(|error| bad(&format!("cannot sign: {error}")))?;
+    Credentials::new(&authority, &ours.certificate, &ours.key).map_err(|error| bad(&format!("cannot be used: {error}")))
 }
 
 fn value(secret: &Value, key: &str) -> Option<String> {
@@ -64,7 +48,7 @@ fn value(secret: &Value, key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
-    use rcgen::{BasicConstraints, IsCa};
+    use capwasm_pki::Pair;
     use serde_json::json;
 
     use super::*;
@@ -75,11 +59,9 @@ mod tests {
 
     #[test]
     fn an_authority_with_its_key_signs_and_one_without_is_external() {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let certificate = params.self_signed(&key).unwrap().pem();
-        let whole = json!({"data": {"tls.crt": encoded(&certificate), "tls.key": encoded(&key.serialize_pem())}});
+        let validity = Validity::of(SystemTime::now(), VALID);
+        let Pair { certificate, key } = Authority::new("etcd", Algorithm::EcdsaP256, validity, None).unwrap().pair();
+        let whole = json!({"data": {"tls.crt": encoded(&certificate), "tls.key": encoded(&key)}});
         issue(&whole, SystemTime::now()).unwrap();
         for secret in [
             json!({"data": {"tls.crt": encoded(&certificate)}}),

@@ -2,30 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use capwasm_contract::EtcdMember;
 use capwasm_etcd::message::{self, AlarmMember, AlarmType, ResponseHeader, StatusResponse};
 
-/// Member of etcd.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Member {
-    /// Id of the member.
-    pub id: u64,
-    /// Name of its Node.
-    pub name: String,
-    /// URLs for other members.
-    pub peer_urls: Vec<String>,
-    /// Whether it is a learner, without a vote.
-    pub learner: bool,
-    /// Whether it is the leader.
-    pub leader: bool,
-    /// Whether it answers, knows the same members as the others, knows a leader, and raises no alarm.
-    pub healthy: bool,
-    /// Why it is not healthy.
-    pub message: String,
-    /// Its alarms by etcd's names, such as `NOSPACE`.
-    pub alarms: Vec<String>,
-}
-
-/// Report of a node's member, or the error.
+/// What came of asking a node's member.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) node: String,
@@ -65,8 +45,8 @@ pub(crate) fn disagree<'a>(asked: impl Iterator<Item = &'a Asked>) -> bool {
     known.next().is_some_and(|first| known.any(|other| other != first))
 }
 
-/// The members by the most common list, with what is wrong with each; `None` without any report.
-pub(crate) fn merge(asked: &[&Asked]) -> Option<Vec<Member>> {
+/// The members that most who answer agree on, with what is wrong with each; `None` when nobody answers.
+pub(crate) fn merge(asked: &[&Asked]) -> Option<Vec<EtcdMember>> {
     let reports: Vec<&Report> = asked.iter().filter_map(|asked| asked.answer.as_ref().ok()).collect();
     let cluster = most(reports.iter().map(|report| (report.header().cluster_id, *report)))?;
     let reports: Vec<&Report> = reports.into_iter().filter(|report| report.header().cluster_id == cluster).collect();
@@ -76,7 +56,8 @@ pub(crate) fn merge(asked: &[&Asked]) -> Option<Vec<Member>> {
     let leading = reports.iter().filter(|report| report.status.leader != 0);
     let leader = leading.max_by_key(|report| report.status.raft_term).map(|report| report.status.leader);
     let agreed = Agreed { cluster, known: &known, leader };
-    let mut members: Vec<Member> = list.members.iter().map(|member| agreed.judge(member, asked, &reports)).collect();
+    let mut members: Vec<EtcdMember> =
+        list.members.iter().map(|member| agreed.judge(member, asked, &reports)).collect();
     members.sort_by(|one, other| (&one.name, one.id).cmp(&(&other.name, other.id)));
     Some(members)
 }
@@ -100,7 +81,7 @@ struct Agreed<'a> {
 }
 
 impl Agreed<'_> {
-    fn judge(&self, member: &message::Member, asked: &[&Asked], reports: &[&Report]) -> Member {
+    fn judge(&self, member: &message::Member, asked: &[&Asked], reports: &[&Report]) -> EtcdMember {
         let asked = asked
             .iter()
             .find(|asked| asked.id() == Some(member.id))
@@ -112,7 +93,7 @@ impl Agreed<'_> {
             Some(Asked { answer: Err(message), .. }) => vec![format!("it does not answer: {message}")],
             Some(Asked { answer: Ok(report), .. }) => self.problems(member, report, &alarms),
         };
-        Member {
+        EtcdMember {
             id: member.id,
             name: asked.map_or_else(|| member.name.clone(), |asked| asked.node.clone()),
             peer_urls: member.peer_urls.clone(),
@@ -205,7 +186,7 @@ mod tests {
     /// Name, leader and problem of each member, one per line.
     fn lines(asked: &[Asked]) -> Vec<String> {
         let members = merge(&asked.iter().collect::<Vec<_>>()).unwrap();
-        let line = |member: Member| {
+        let line = |member: EtcdMember| {
             assert_eq!(member.healthy, member.message.is_empty(), "{member:?}");
             let role = if member.leader { "*" } else { "" };
             let text = format!("{}{role} {}", member.name, member.message);

@@ -9,17 +9,19 @@ use std::{
 
 use base64::Engine;
 use capwasm_apiserver::ServerConfig;
+use capwasm_contract::EtcdMember;
 use capwasm_etcd::{
     Credentials,
     message::{AlarmAction, AlarmMember, AlarmType},
 };
+use capwasm_pki::{Algorithm, Leaf, Pair};
 use capwasm_remote::{
     ForwardError, Workload,
-    etcd::{Etcd, EtcdError, members::Member},
+    etcd::{Etcd, EtcdError},
 };
 use capwasm_sim_node::{
     etcd::{CLIENT_PORT, Running},
-    kubeadm::pki::{Algorithm, Authority, Pair, Profile},
+    kubeadm::pki::Authority,
     port_forward::ToPodAddress,
 };
 use serde_json::json;
@@ -92,8 +94,7 @@ impl Stacked {
 
     fn pair(&self, node: &str, authority: &Authority) -> Pair {
         let names = vec![node.to_owned(), "localhost".to_owned(), self.addresses[node].to_string()];
-        let profile = Profile { name: node, organisation: None, names, server: true, client: true };
-        authority.issue(&profile, Algorithm::EcdsaP256).unwrap()
+        authority.issue(&Leaf::peer(node, names), Algorithm::EcdsaP256).unwrap()
     }
 
     async fn run(&self, node: &str, authority: &Authority) {
@@ -125,9 +126,9 @@ impl Stacked {
     }
 }
 
-/// Name, role and problem of each member, one per line.
-fn lines(members: &[Member]) -> Vec<String> {
-    let line = |member: &Member| {
+/// Name, role and what is wrong, one line for each member.
+fn lines(members: &[EtcdMember]) -> Vec<String> {
+    let line = |member: &EtcdMember| {
         let role = if member.leader { "*" } else { "" };
         let problem = if member.healthy { "" } else { " unhealthy" };
         format!("{}{role}{problem}", member.name)
@@ -198,7 +199,7 @@ async fn alarms_make_a_member_unhealthy() {
     let stacked = Stacked::start(&["n1"]).await;
     let id = stacked.etcd().members().await.unwrap()[0].id;
     let stream = tokio::net::TcpStream::connect((stacked.addresses["n1"], CLIENT_PORT)).await.unwrap();
-    let pair = stacked.authority.issue(&Profile::client("test", None), Algorithm::EcdsaP256).unwrap();
+    let pair = stacked.authority.issue(&Leaf::client("test", &[]), Algorithm::EcdsaP256).unwrap();
     let credentials = Credentials::new(&stacked.authority.certificate, &pair.certificate, &pair.key).unwrap();
     let client = capwasm_etcd::Client::connect(stream, "n1", &credentials).await.unwrap();
     let alarm = AlarmMember { member_id: id, alarm: AlarmType::Nospace.into() };

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use base64::Engine as _;
-use capwasm_remote::{Workload, etcd::members::Member};
+use capwasm_contract::EtcdMember;
+use capwasm_pki::{Algorithm, Leaf};
+use capwasm_remote::Workload;
 use capwasm_sim_engine::testing::Sim;
-use capwasm_sim_node::testing::{Certificates, VERSION, call, cluster, join_control_plane, node, prepare};
+use capwasm_sim_node::testing::{Certificates, add_control_planes, call, new_cluster};
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::{SECRETS, World, send, until};
 
 fn kubeconfig(certificates: &Certificates, endpoint: &str) -> String {
-    use capwasm_sim_node::kubeadm::pki::{Algorithm, Profile};
-    let profile = Profile::client("admin", Some("system:masters"));
-    let pair = certificates.ca.issue(&profile, Algorithm::EcdsaP256).unwrap();
+    let admin = Leaf::client("admin", &["system:masters"]);
+    let pair = certificates.ca.issue(&admin, Algorithm::EcdsaP256).unwrap();
     let encoded = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -38,11 +39,11 @@ async fn put_authority(world: &World, certificates: &Certificates) {
     send(&world.client, "POST", SECRETS, Some(secret)).await.unwrap();
 }
 
-async fn seen(workload: &Workload) -> Vec<Member> {
+async fn seen(workload: &Workload) -> Vec<EtcdMember> {
     workload.etcd().members().await.unwrap_or_default()
 }
 
-async fn until_seen(what: &str, workload: &Workload, wanted: impl Fn(&[Member]) -> bool) -> Vec<Member> {
+async fn until_seen(what: &str, workload: &Workload, wanted: impl Fn(&[EtcdMember]) -> bool) -> Vec<EtcdMember> {
     let last = parking_lot::Mutex::new(Vec::new());
     until(what, || async {
         let members = seen(workload).await;
@@ -54,23 +55,18 @@ async fn until_seen(what: &str, workload: &Workload, wanted: impl Fn(&[Member]) 
     last.into_inner()
 }
 
-fn names(members: &[Member]) -> Vec<(&str, bool)> {
+fn names(members: &[EtcdMember]) -> Vec<(&str, bool)> {
     members.iter().map(|member| (member.name.as_str(), member.healthy)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn control_planes_that_kubeadm_made_have_members_that_come_die_and_are_taken_out() {
     let directory = tempfile::tempdir().unwrap();
-    let sim = Sim::start(directory.path()).await;
+    let sim = Sim::prepared(directory.path()).await;
     let docker = &sim.docker;
-    prepare(docker).await;
-    let certificates = Arc::new(Certificates::generate());
-    let endpoint = cluster(docker, "c", &certificates).await;
-    for name in ["c-cp-2", "c-cp-3"] {
-        node(docker, name, VERSION).await;
-        let (code, output) = join_control_plane(docker, name, &endpoint, &certificates).await;
-        assert_eq!(code, 0, "{output}");
-    }
+    let (certificates, endpoint) = new_cluster(docker).await;
+    let certificates = Arc::new(certificates);
+    add_control_planes(docker, &["c-cp-2", "c-cp-3"], &endpoint, &certificates).await;
     let world = World::start().await;
     world.add_cluster().await;
     world.set_kubeconfig(&kubeconfig(&certificates, &endpoint)).await;

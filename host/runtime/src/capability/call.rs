@@ -42,7 +42,9 @@ impl call::Host for CallView<'_> {
     }
 
     fn results(&mut self) -> Result<Vec<(String, std::result::Result<(), types::CallError>)>> {
-        let result = |result: &std::result::Result<(), crate::Refused>| result.clone().map_err(types::CallError::from);
+        let result = |result: &std::result::Result<(), capwasm_contract::Refused>| {
+            result.clone().map_err(types::CallError::from)
+        };
         Ok(self.facts.results.iter().map(|(key, ended)| (key.clone(), result(ended))).collect())
     }
 }

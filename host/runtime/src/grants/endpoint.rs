@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::Uri;
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
 use super::GrantError;
@@ -172,32 +173,17 @@ fn segments(path: &str) -> Result<Vec<String>, EndpointRefusal> {
     let mut segments = Vec::new();
     let count = path.split('/').count();
     for (index, segment) in path.split('/').enumerate() {
-        let decoded = percent_decode(segment).ok_or(EndpointRefusal::Ambiguous)?;
+        // A per cent sign that begins no byte stays one, and is refused below.
+        let decoded = percent_decode_str(segment).decode_utf8().map_err(|_| EndpointRefusal::Ambiguous)?;
         let trailing = segment.is_empty() && index + 1 == count;
         let ambiguous = (decoded.is_empty() && !trailing) || decoded == "." || decoded == "..";
         // Servers that know path parameters take `..;x` for `..`.
         if ambiguous || decoded.contains(['/', '\\', ';', '%']) || decoded.contains(char::is_control) {
             return Err(EndpointRefusal::Ambiguous);
         }
-        segments.push(decoded);
+        segments.push(decoded.into_owned());
     }
     Ok(segments)
-}
-
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-                u8::try_from(high * 16 + low).ok()?
-            }
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
 }
 
 impl Rule {
@@ -264,6 +250,9 @@ mod tests {
             ("GET", "/v1.41/images//containers", Err(EndpointRefusal::Ambiguous)),
             ("GET", "/v1.41/images/./a", Err(EndpointRefusal::Ambiguous)),
             ("GET", "/v1.41/images/%c0%ae%c0%ae/a", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/a%", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/a%zz", Err(EndpointRefusal::Ambiguous)),
+            ("GET", "/v1.41/images/%+1%41", Err(EndpointRefusal::Ambiguous)),
             ("GET", "v1.41/images/a", Err(EndpointRefusal::Ambiguous)),
             ("GET", "/v1.41/images/a.b/...", Ok(())),
             ("GET", "/v1.41/images/", Ok(())),
@@ -335,7 +324,7 @@ mod tests {
                 u.arbitrary_iter::<u8>()?.take(8).map(|byte| byte.map(|byte| PARTS[usize::from(byte) % PARTS.len()]));
             let path = format!("/a/{}", parts.collect::<arbitrary::Result<String>>()?);
             if endpoint.allows("GET", &path).is_ok() {
-                let read = percent_decode(&path).unwrap().replace('\\', "/");
+                let read = percent_decode_str(&path).decode_utf8().unwrap().replace('\\', "/");
                 let names = read.split('/').map(|part| part.split(';').next().unwrap_or_default());
                 let (inner, last) = (names.clone().skip(1).count() - 1, names.clone().next_back());
                 let empty = names.clone().skip(1).take(inner).any(|part| part.is_empty());

@@ -1,6 +1,7 @@
 //! `admission`: defaults and rules, from the object and the stored one alone.
 
-use capwasm_runtime::{Failure, Fault, Limits, PureError};
+use capwasm_contract::{Failure, Fault};
+use capwasm_runtime::{Limits, PureError};
 use serde_json::{Value, json};
 
 use crate::support::Bench;

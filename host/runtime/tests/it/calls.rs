@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use capwasm_runtime::{Answer, ClusterAnswer, Fault, Function, Grants, Limits, MachineAnswer, PoolAnswer, Refused};
+use capwasm_contract::{Answer, ClusterAnswer, Fault, Function, MachineAnswer, PoolAnswer, Refused};
+use capwasm_runtime::{Grants, Limits};
 use serde_json::json;
 
 use crate::support::{Bench, NOW_MS, seen};

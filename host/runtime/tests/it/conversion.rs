@@ -1,6 +1,7 @@
 //! `conversion.convert`: the same answer every time, from the object alone.
 
-use capwasm_runtime::{Failure, Limits, PureError};
+use capwasm_contract::Failure;
+use capwasm_runtime::{Limits, PureError};
 use serde_json::{Value, json};
 
 use crate::support::Bench;

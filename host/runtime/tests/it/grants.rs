@@ -1,7 +1,8 @@
 //! Every capability is denied until it is granted, and the refusal names the grant.
 
+use capwasm_contract::Operation;
 use capwasm_contract::descriptor::KindPattern;
-use capwasm_runtime::{Grants, Limits, Operation};
+use capwasm_runtime::{Grants, Limits};
 use serde_json::{Value, json};
 
 use crate::support::Bench;

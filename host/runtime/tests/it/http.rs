@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use capwasm_runtime::{ClientCertificate, Failure, Grants, HttpClient, Limits, NamedEndpoint, Rule};
+use capwasm_contract::Failure;
+use capwasm_runtime::{ClientCertificate, Grants, HttpClient, Limits, NamedEndpoint, Rule};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;

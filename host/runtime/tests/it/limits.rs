@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use capwasm_contract::descriptor::KindPattern;
-use capwasm_runtime::{CallError, Failure, Function, Grants, Limits};
+use capwasm_contract::{Failure, Function};
+use capwasm_runtime::{CallError, Grants, Limits};
 use serde_json::json;
 
 use crate::support::Bench;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use capwasm_contract::Failure;
 use capwasm_contract::descriptor::Role;
-use capwasm_runtime::{CompileError, Failure, Limits, LoadError, Runtime, RuntimeOptions};
+use capwasm_runtime::{CompileError, Limits, LoadError, Runtime, RuntimeOptions};
 use capwasm_test_support::guests::{self, hostile as hostile_names};
 
 use serde_json::Value;

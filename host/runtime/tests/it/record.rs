@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use capwasm_contract::Failure;
 use capwasm_contract::descriptor::KindPattern;
-use capwasm_runtime::record::{self, Ended, Recorder, Recording, Rehearsal, Replay, Request};
-use capwasm_runtime::{Call, Capabilities, Failure, Grants, HttpClient, Limits, NamedEndpoint};
+use capwasm_contract::recording::{Ended, Request};
+use capwasm_runtime::record::{self, Recorder, Recording, Rehearsal, Replay};
+use capwasm_runtime::{Call, Capabilities, Grants, HttpClient, Limits, NamedEndpoint};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use capwasm_contract::{EtcdMember, Facts, Function, ObjectRef, Refused, Selection};
 use capwasm_runtime::{
-    Call, CallError, Capabilities, Etcd, EtcdMember, Facts, Function, Grants, HttpClient, Limits, LoadError, Lookup,
-    Network, ObjectRef, Provider, Refused, Reply, Runtime, RuntimeOptions, Secrets, Selection, ServingCertificates,
+    Call, CallError, Capabilities, Etcd, Grants, HttpClient, Limits, LoadError, Lookup, Network, Provider, Reply,
+    Runtime, RuntimeOptions, Secrets, ServingCertificates,
 };
 use capwasm_test_support::guests;
 use serde_json::{Value, json};

@@ -109,7 +109,7 @@ fn current_context(folder: &Path) -> Result<Option<String>, NotNamed> {
 
 /// Endpoint of a context, whose files are in a folder named by the digest of its name.
 fn of_context(folder: &Path, name: &str) -> Result<Address, NotNamed> {
-    let id: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = hex::encode(Sha256::digest(name));
     let path = folder.join("contexts/meta").join(&id).join("meta.json");
     let context = read(&path)?;
     let host = context.pointer("/Endpoints/docker/Host").and_then(Value::as_str);
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn context(folder: &Path, name: &str, host: &str, tls: bool) {
-        let id: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = hex::encode(Sha256::digest(name));
         let meta = folder.join("contexts/meta").join(&id);
         std::fs::create_dir_all(&meta).unwrap();
         let text = serde_json::json!({"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host}}});

@@ -81,7 +81,7 @@ async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<()> {
 fn marked(object: &Value) -> Value {
     let mut object = object.clone();
     let digest = Sha256::digest(object.get("spec").map(Value::to_string).unwrap_or_default());
-    let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex::encode(&digest[..8]);
     json::map(&mut object, &["metadata", "labels"]).insert(INSTALLED_BY.into(), "capwasm".into());
     json::map(&mut object, &["metadata", "annotations"]).insert(DIGEST.into(), digest.into());
     object

@@ -6,14 +6,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use capwasm_pki::{Algorithm, Leaf, Pair, Validity};
 use jiff::{Timestamp, ToSpan};
 use k8s_openapi::ByteString;
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
-};
 use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 
 /// Validity of a CA in days, and days before its end at which it is replaced.
 const AUTHORITY: Lifetime = Lifetime { days: 730, renew: 365 };
@@ -57,10 +53,8 @@ impl Authority {
     pub fn from_data(data: &BTreeMap<String, ByteString>) -> Option<Authority> {
         let text = |key: &str| String::from_utf8(data.get(key)?.0.clone()).ok();
         let authority = Authority { bundle: text(BUNDLE)?, key: text(KEY)? };
-        let current = authority.certificates().into_iter().next()?;
-        let key = KeyPair::from_pem(&authority.key).ok()?;
-        Issuer::from_ca_cert_pem(&current, key).ok()?;
-        ends(&current)?;
+        let signer = capwasm_pki::Authority::from_pem(&authority.bundle, &authority.key).ok()?;
+        ends(signer.der())?;
         Some(authority)
     }
 
@@ -76,9 +70,9 @@ impl Authority {
             return Ok(None);
         }
         let mut next = Authority::new(now)?;
-        let live = |certificate: &String| ends(certificate).is_some_and(|end| end > now);
+        let live = |certificate: &CertificateDer<'_>| ends(certificate).is_some_and(|end| end > now);
         for certificate in self.certificates().into_iter().filter(live) {
-            next.bundle.push_str(&certificate);
+            next.bundle.push_str(&capwasm_pki::certificate_pem(&certificate));
         }
         Ok(Some(next))
     }
@@ -91,60 +85,39 @@ impl Authority {
 
     /// Generates a CA.
     pub fn new(now: Timestamp) -> Result<Authority> {
-        let key = KeyPair::generate().context("unable to make a key")?;
         // A name of its own: two of one name and different keys in a bundle make verifiers try the wrong one first.
-        let mut params = parameters(&format!("capwasm-webhook-ca-{}", now.as_second()), Vec::new(), now, &AUTHORITY)?;
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let certificate = params.self_signed(&key).context("unable to make a CA")?;
-        Ok(Authority { bundle: certificate.pem(), key: key.serialize_pem() })
+        let name = format!("capwasm-webhook-ca-{}", now.as_second());
+        let made = capwasm_pki::Authority::new(&name, Algorithm::EcdsaP256, valid(now, &AUTHORITY)?, Some(0));
+        let Pair { certificate, key } = made.context("unable to make a CA")?.pair();
+        Ok(Authority { bundle: certificate, key })
     }
 
     /// A serving certificate for these names.
     pub fn issue(&self, names: &[String], now: Timestamp) -> Result<Serving> {
-        let current = self.certificates().into_iter().next().context("the CA has no certificate")?;
-        let key = KeyPair::from_pem(&self.key).context("unable to read the CA's key")?;
-        let issuer = Issuer::from_ca_cert_pem(&current, key).context("unable to read the CA")?;
-        let key = KeyPair::generate().context("unable to make a key")?;
-        let mut params = parameters("capwasm-webhook", names.to_vec(), now, &SERVING)?;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        params.use_authority_key_identifier_extension = true;
-        let certificate = params.signed_by(&key, &issuer).context("unable to sign")?;
+        let signer = capwasm_pki::Authority::from_pem(&self.bundle, &self.key).context("unable to read the CA")?;
+        let leaf = Leaf::server("capwasm-webhook", names.to_vec());
+        let signed = signer.issue(&leaf, Algorithm::EcdsaP256, valid(now, &SERVING)?);
+        let Pair { certificate, key } = signed.context("unable to sign")?;
         let renew = later(now, SERVING.days - SERVING.renew)?;
-        Ok(Serving { certificate: certificate.pem(), key: key.serialize_pem(), renew })
+        Ok(Serving { certificate, key, renew })
     }
 
-    fn certificates(&self) -> Vec<String> {
-        const END: &str = "-----END CERTIFICATE-----";
-        let whole = |part: &str| part.contains("-----BEGIN CERTIFICATE-----");
-        self.bundle.split_inclusive(END).filter(|part| whole(part)).map(|part| format!("{}\n", part.trim())).collect()
+    fn certificates(&self) -> Vec<CertificateDer<'static>> {
+        capwasm_pki::certificates(&self.bundle).unwrap_or_default()
     }
 }
 
-fn parameters(name: &str, names: Vec<String>, now: Timestamp, lifetime: &Lifetime) -> Result<CertificateParams> {
-    let mut params = CertificateParams::new(names).context("unable to name a certificate")?;
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    // From yesterday: clocks differ.
-    let date = |time: Timestamp| {
-        let date = time.to_zoned(jiff::tz::TimeZone::UTC).date();
-        // Months and days of a calendar date are positive.
-        rcgen::date_time_ymd(i32::from(date.year()), date.month().unsigned_abs(), date.day().unsigned_abs())
-    };
-    (params.not_before, params.not_after) = (date(later(now, -1)?), date(later(now, lifetime.days)?));
-    Ok(params)
+/// From yesterday: clocks differ.
+fn valid(now: Timestamp, lifetime: &Lifetime) -> Result<Validity> {
+    Ok(Validity { from: later(now, -1)?.into(), until: later(now, lifetime.days)?.into() })
 }
 
 fn later(time: Timestamp, days: i64) -> Result<Timestamp> {
     time.checked_add((days * 24).hours()).context("a time that does not exist")
 }
 
-/// End of a certificate's (PEM) validity.
-fn ends(certificate: &str) -> Option<Timestamp> {
-    let der = CertificateDer::from_pem_slice(certificate.as_bytes()).ok()?;
-    let (_, parsed) = x509_parser::parse_x509_certificate(&der).ok()?;
-    Timestamp::from_second(parsed.validity().not_after.timestamp()).ok()
+fn ends(certificate: &CertificateDer<'_>) -> Option<Timestamp> {
+    Timestamp::from_second(capwasm_pki::not_after(certificate).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -195,10 +168,10 @@ mod tests {
         let second = first.renewed(at("2027-06-01T00:00:00Z")).unwrap().unwrap();
         let serving = second.issue(&["a.b.svc".into(), "127.0.0.1".into()], at("2027-06-01T00:00:00Z")).unwrap();
         assert_eq!(serving.renew, at("2027-07-31T00:00:00Z"));
-        let leaf = CertificateDer::from_pem_slice(serving.certificate.as_bytes()).unwrap();
+        let leaf = capwasm_pki::certificate(&serving.certificate).unwrap();
         let (_, leaf) = x509_parser::parse_x509_certificate(&leaf).unwrap();
         let signed_by = |authority: &Authority| {
-            let ca = CertificateDer::from_pem_slice(authority.certificates()[0].as_bytes()).unwrap();
+            let ca = authority.certificates().remove(0);
             let (_, ca) = x509_parser::parse_x509_certificate(&ca).unwrap();
             leaf.verify_signature(Some(ca.public_key())).is_ok()
         };

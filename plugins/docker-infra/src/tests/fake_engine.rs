@@ -88,18 +88,7 @@ fn command(lines: &[&str]) -> String {
 }
 
 fn decode(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [byte, tail @ ..] = rest {
-        if let ([high, low, next @ ..], b'%') = (tail, byte) {
-            bytes.push(u8::from_str_radix(std::str::from_utf8(&[*high, *low]).unwrap(), 16).unwrap());
-            rest = next;
-        } else {
-            bytes.push(*byte);
-            rest = tail;
-        }
-    }
-    String::from_utf8(bytes).unwrap()
+    percent_encoding::percent_decode_str(text).decode_utf8().unwrap().into_owned()
 }
 
 impl FakeEngine {

@@ -3,7 +3,7 @@
 //! From 1.8.0 on, CoreDNS reads every Corefile that an earlier of these versions read, so the Corefile stays as it is. What
 //! would need a Corefile to be rewritten (older versions, plugins that are gone, a step back) is refused, and said.
 
-use capwasm_kubeadm::Version;
+use capwasm_object::version::Version;
 use capwasm_sdk::{Context, ObjectRef, Optional, Place, Problem};
 use serde_json::{Value, json};
 

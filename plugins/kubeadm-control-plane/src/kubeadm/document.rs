@@ -1,6 +1,6 @@
 //! The ClusterConfiguration that kubeadm keeps for joining machines: read, brought up to date, compared. Pure.
 
-use capwasm_kubeadm::Version;
+use capwasm_object::version::Version;
 use serde_json::{Map, Value, json};
 
 use crate::config::{LOCAL_MODE, default_gate, has_local_mode_gate, prune};

@@ -10,6 +10,7 @@ use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -129,6 +130,7 @@ fn document(code: StatusCode, body: &Value) -> Answer {
 
 /// Splits `/v1.41/containers/x` into its segments, refusing versions that are not spoken.
 fn path_segments(path: &str) -> Result<Vec<String>, Refused> {
+    let decode = |segment: &str| percent_decode_str(segment).decode_utf8_lossy().into_owned();
     let mut segments: Vec<String> = path.split('/').skip(1).map(decode).collect();
     let version = segments.first().and_then(|first| first.strip_prefix('v')).map(|version| version.to_owned());
     let minor =
@@ -151,34 +153,11 @@ fn path_segments(path: &str) -> Result<Vec<String>, Refused> {
     Ok(segments)
 }
 
-fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let hex = (byte == b'%').then(|| tail.get(..2)).flatten().and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(decoded) => {
-                bytes.push(decoded);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 struct Query(HashMap<String, String>);
 
 impl Query {
     fn parse(text: Option<&str>) -> Query {
-        let pair = |pair: &str| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(name), decode(&value.replace('+', " ")))
-        };
-        Query(text.unwrap_or_default().split('&').filter(|text| !text.is_empty()).map(pair).collect())
+        Query(form_urlencoded::parse(text.unwrap_or_default().as_bytes()).into_owned().collect())
     }
 
     fn get(&self, name: &str) -> Option<&str> {

@@ -119,8 +119,8 @@ impl Engine {
             ));
         }
         let name = reference.name();
-        let hex: String = Sha256::digest(name.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-        let record = ImageRecord { id: format!("sha256:{hex}"), created: Timestamp::now() };
+        let id = format!("sha256:{}", hex::encode(Sha256::digest(name.as_bytes())));
+        let record = ImageRecord { id, created: Timestamp::now() };
         let existed = self.state.lock().images.contains_key(&name);
         if !existed {
             self.journal

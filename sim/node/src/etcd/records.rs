@@ -40,8 +40,7 @@ impl Records {
 
     /// Named by a digest, because keyspaces have slashes.
     fn path(&self, keyspace: &str) -> PathBuf {
-        let digest = Sha256::digest(keyspace);
-        let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let name = hex::encode(&Sha256::digest(keyspace)[..16]);
         self.directory.join(name).with_extension("json")
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use capwasm_pki::{Algorithm, Leaf};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::kubeadm::config::{
     ClusterConfiguration, Documents, InitConfiguration, NodeRegistration, Patches, Taint, Version, duration,
 };
 use crate::kubeadm::kubeconfig::{self, Kubeconfig, User};
-use crate::kubeadm::pki::{self, Algorithm, Authority, Profile, Validity};
+use crate::kubeadm::pki::{self, Authority, Validity};
 use crate::kubeadm::{Failure, Flags, addons, cluster_info, objects, paths, preflight, static_pods, versions};
 use crate::kubelet::{self, Registration};
 use crate::node::Node;
@@ -60,7 +61,7 @@ pub(super) async fn init(call: &Invocation<'_>, flags: &Flags, documents: Docume
     }
     let own = own_version(call.node).map_err(Failure::Input)?;
     let version = complete(own.as_ref(), &mut cluster).map_err(Failure::Input)?;
-    let algorithm = Algorithm::parse(&cluster.encryption_algorithm).map_err(Failure::Input)?;
+    let algorithm = pki::algorithm(&cluster.encryption_algorithm).map_err(Failure::Input)?;
     let skipped: Vec<&str> = flags.skipped_phases.iter().chain(&init.skip_phases).map(String::as_str).collect();
     check_skipped(&skipped)?;
     let node_name = node_name(call.node, &init.node_registration)?;
@@ -297,8 +298,8 @@ impl ControlPlane<'_> {
             say(base, made);
             Ok(found)
         };
-        let leaf = |base: &str, authority: &Authority, profile: &Profile<'_>| {
-            pki::ensure_leaf(files, pki, base, authority, profile, algorithm, self.validity).map(|made| say(base, made))
+        let leaf = |base: &str, authority: &Authority, wanted: &Leaf<'_>| {
+            pki::ensure_leaf(files, pki, base, authority, wanted, algorithm, self.validity).map(|made| say(base, made))
         };
         let cluster = authority("ca", "kubernetes")?;
         let mut names = vec![self.node_name.clone(), self.call.node.hostname()];
@@ -313,18 +314,14 @@ impl ControlPlane<'_> {
         names.extend(self.cluster.api_server.cert_sans.iter().cloned());
         names.sort();
         names.dedup();
-        leaf(
-            "apiserver",
-            &cluster,
-            &Profile { name: "kube-apiserver", organisation: None, names, server: true, client: false },
-        )?;
+        leaf("apiserver", &cluster, &Leaf::server("kube-apiserver", names))?;
         leaf(
             "apiserver-kubelet-client",
             &cluster,
-            &Profile::client("kube-apiserver-kubelet-client", Some("kubeadm:cluster-admins")),
+            &Leaf::client("kube-apiserver-kubelet-client", &["kubeadm:cluster-admins"]),
         )?;
         let proxy = authority("front-proxy-ca", "front-proxy-ca")?;
-        leaf("front-proxy-client", &proxy, &Profile::client("front-proxy-client", None))?;
+        leaf("front-proxy-client", &proxy, &Leaf::client("front-proxy-client", &[]))?;
         if self.cluster.etcd.external.is_none() {
             let etcd = authority("etcd/ca", "etcd-ca")?;
             let local = self.cluster.etcd.local.clone().unwrap_or_default();
@@ -333,14 +330,10 @@ impl ControlPlane<'_> {
                 names.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
                 names.extend(extra.iter().cloned());
                 names.dedup();
-                leaf(
-                    base,
-                    &etcd,
-                    &Profile { name: &self.node_name, organisation: None, names, server: true, client: true },
-                )?;
+                leaf(base, &etcd, &Leaf::peer(&self.node_name, names))?;
             }
-            leaf("etcd/healthcheck-client", &etcd, &Profile::client("kube-etcd-healthcheck-client", None))?;
-            leaf("apiserver-etcd-client", &etcd, &Profile::client("kube-apiserver-etcd-client", None))?;
+            leaf("etcd/healthcheck-client", &etcd, &Leaf::client("kube-etcd-healthcheck-client", &[]))?;
+            leaf("apiserver-etcd-client", &etcd, &Leaf::client("kube-apiserver-etcd-client", &[]))?;
         }
         pki::ensure_service_account_key(files, pki, algorithm)?;
         Ok(cluster)
@@ -355,7 +348,8 @@ impl ControlPlane<'_> {
             (paths::SCHEDULER, "system:kube-scheduler", None),
         ];
         for (path, user, group) in users {
-            let pair = authority.issue_for(&Profile::client(user, group), self.algorithm, self.validity.leaf)?;
+            let pair =
+                authority.issue_for(&Leaf::client(user, group.as_slice()), self.algorithm, self.validity.leaf)?;
             self.write_kubeconfig(path, user, authority, &User::Embedded(&pair.certificate, &pair.key))?;
         }
         Ok(())
@@ -363,8 +357,7 @@ impl ControlPlane<'_> {
 
     fn embedded_kubelet_config(&self, authority: &Authority) -> Result<(), String> {
         let user = format!("system:node:{}", self.node_name);
-        let pair =
-            authority.issue_for(&Profile::client(&user, Some("system:nodes")), self.algorithm, self.validity.leaf)?;
+        let pair = authority.issue_for(&Leaf::client(&user, &["system:nodes"]), self.algorithm, self.validity.leaf)?;
         self.write_kubeconfig(paths::KUBELET, &user, authority, &User::Embedded(&pair.certificate, &pair.key))
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use capwasm_pki::Algorithm;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -13,7 +14,7 @@ use crate::kubeadm::init::{
     ControlPlane, PORT, control_plane_taints, local_address, node_name, own_version, patches_directory, validity,
 };
 use crate::kubeadm::kubeconfig::{self, Kubeconfig, User};
-use crate::kubeadm::pki::{self, Algorithm};
+use crate::kubeadm::pki;
 use crate::kubeadm::{Failure, Flags, cluster_info, objects, paths, preflight, static_pods, versions};
 use crate::kubelet::{self, Registration};
 use crate::rest::{Credentials, Rest, RestError, Trust};
@@ -76,7 +77,7 @@ pub(super) async fn join(call: &Invocation<'_>, flags: &Flags, documents: Docume
             local_address(call.node, &control_plane.local_api_endpoint.advertise_address).map_err(Failure::Input)?;
         let pki =
             if cluster.certificates_dir.is_empty() { paths::PKI.to_owned() } else { cluster.certificates_dir.clone() };
-        let algorithm = Algorithm::parse(&cluster.encryption_algorithm).map_err(Failure::Input)?;
+        let algorithm = pki::algorithm(&cluster.encryption_algorithm).map_err(Failure::Input)?;
         let validity = validity(&cluster).map_err(Failure::Input)?;
         let patches = patches_directory(call, &join.patches);
         let node_name = name.clone();
@@ -121,7 +122,7 @@ pub(super) async fn join(call: &Invocation<'_>, flags: &Flags, documents: Docume
     install(call, paths::KUBELET_CONFIG, kubelet, 0o644).map_err(Failure::phase("kubelet-start"))?;
     kubelet::write_flags(call.node, &name, &join.node_registration, &taints, &version)
         .map_err(Failure::phase("kubelet-start"))?;
-    let algorithm = Algorithm::parse(&cluster.encryption_algorithm).map_err(Failure::Input)?;
+    let algorithm = pki::algorithm(&cluster.encryption_algorithm).map_err(Failure::Input)?;
     let kubelet = bootstrap_kubelet(call, &found, &name, &cluster.cluster_name, algorithm, certificate_patience)
         .await
         .map_err(Failure::phase("kubelet-start"))?;
@@ -208,7 +209,7 @@ async fn discover(call: &Invocation<'_>, join: &JoinConfiguration, patience: Dur
         }
         return Ok(Found {
             server: given.server,
-            authority_pem: to_pem(&given.authority),
+            authority_pem: capwasm_pki::certificate_pem(&given.authority),
             authority: given.authority,
             token,
         });
@@ -242,7 +243,7 @@ async fn discover(call: &Invocation<'_>, join: &JoinConfiguration, patience: Dur
     let text = info["data"]["kubeconfig"].as_str().ok_or("there is no kubeconfig key in the cluster-info ConfigMap")?;
     let published = Kubeconfig::parse(files, text)
         .map_err(|problem| format!("couldn't parse the kubeconfig file in the cluster-info ConfigMap: {problem}"))?;
-    let hash = pki::public_key_hash(&published.authority)?;
+    let hash = capwasm_pki::public_key_hash(&published.authority).map_err(|error| error.to_string())?;
     if !discovery.unsafe_skip_ca_verification
         && !discovery.ca_cert_hashes.iter().any(|pinned| pinned.eq_ignore_ascii_case(&hash))
     {
@@ -259,20 +260,10 @@ async fn discover(call: &Invocation<'_>, join: &JoinConfiguration, patience: Dur
         .map_err(|error| format!("the server at {endpoint} does not have a certificate of the pinned CA: {error}"))?;
     Ok(Found {
         server: published.server,
-        authority_pem: to_pem(&published.authority),
+        authority_pem: capwasm_pki::certificate_pem(&published.authority),
         authority: published.authority,
         token,
     })
-}
-
-fn to_pem(der: &[u8]) -> String {
-    let encoded = STANDARD.encode(der);
-    let mut lines = String::from("-----BEGIN CERTIFICATE-----\n");
-    for line in encoded.as_bytes().chunks(64) {
-        lines.push_str(&String::from_utf8_lossy(line));
-        lines.push('\n');
-    }
-    lines + "-----END CERTIFICATE-----\n"
 }
 
 /// What a node learns from the cluster before it joins.

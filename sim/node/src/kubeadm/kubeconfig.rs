@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn what_is_rendered_is_parsed_again() {
         let files = MemoryFiles::new(Arc::default());
-        let authority = pki::Authority::generate("kubernetes", pki::Algorithm::EcdsaP256).unwrap();
+        let authority = pki::Authority::generate("kubernetes", capwasm_pki::Algorithm::EcdsaP256).unwrap();
         let text =
             render("c", "https://127.0.0.1:6443", &authority.certificate, "admin", &User::Embedded("CERT", "KEY"));
         let parsed = Kubeconfig::parse(&files, &text).unwrap();

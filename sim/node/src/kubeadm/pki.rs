@@ -1,15 +1,9 @@
 //! Certificates of a cluster: authorities as they lie in a node's files, and what is issued from them.
 
-use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P384_SHA384, PKCS_RSA_SHA256, PublicKeyData, RsaKeySize, SanType,
-};
-use rustls_pki_types::CertificateDer;
+use capwasm_pki::{Algorithm, Leaf, Pair, PublicKeyData};
 use rustls_pki_types::pem::PemObject;
-use sha2::{Digest, Sha256};
 
 use crate::files::{Files, reason};
 use crate::kubeadm::lower;
@@ -18,47 +12,20 @@ use crate::kubeadm::lower;
 const LEAF: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Validity of authorities unless the configuration says otherwise.
 const AUTHORITY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// How far certificates are backdated, against clocks that differ.
-const SKEW: Duration = Duration::from_secs(300);
 
-/// Which keys are generated. kubeadm's own default is RSA-2048; ours is ECDSA P-256 because RSA keys would dominate the cost
+/// Parses `encryptionAlgorithm`. kubeadm's own default is RSA-2048; ours is ECDSA P-256 because RSA keys would dominate the cost
 /// of a simulated cluster. RSA is made when it is asked for by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Algorithm {
-    /// `ECDSA-P256`.
-    #[default]
-    EcdsaP256,
-    /// `ECDSA-P384`.
-    EcdsaP384,
-    /// `RSA-2048`, `RSA-3072`, `RSA-4096`.
-    Rsa(u16),
-}
-
-impl Algorithm {
-    /// Parses `encryptionAlgorithm`.
-    ///
-    /// # Errors
-    /// When kubeadm does not know it.
-    pub fn parse(text: &str) -> Result<Algorithm, String> {
-        match text {
-            "" | "ECDSA-P256" => Ok(Algorithm::EcdsaP256),
-            "ECDSA-P384" => Ok(Algorithm::EcdsaP384),
-            "RSA-2048" => Ok(Algorithm::Rsa(2048)),
-            "RSA-3072" => Ok(Algorithm::Rsa(3072)),
-            "RSA-4096" => Ok(Algorithm::Rsa(4096)),
-            other => Err(format!("encryptionAlgorithm: Invalid value: {other:?}")),
-        }
-    }
-
-    fn generate(self) -> Result<KeyPair, String> {
-        let made = match self {
-            Algorithm::EcdsaP256 => KeyPair::generate(),
-            Algorithm::EcdsaP384 => KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384),
-            Algorithm::Rsa(2048) => KeyPair::generate_for(&PKCS_RSA_SHA256),
-            Algorithm::Rsa(3072) => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_3072),
-            Algorithm::Rsa(_) => KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_4096),
-        };
-        made.map_err(|error| format!("unable to generate a private key: {error}"))
+///
+/// # Errors
+/// When kubeadm does not know it.
+pub fn algorithm(text: &str) -> Result<Algorithm, String> {
+    match text {
+        "" | "ECDSA-P256" => Ok(Algorithm::EcdsaP256),
+        "ECDSA-P384" => Ok(Algorithm::EcdsaP384),
+        "RSA-2048" => Ok(Algorithm::Rsa2048),
+        "RSA-3072" => Ok(Algorithm::Rsa3072),
+        "RSA-4096" => Ok(Algorithm::Rsa4096),
+        other => Err(format!("encryptionAlgorithm: Invalid value: {other:?}")),
     }
 }
 
@@ -83,36 +50,7 @@ pub struct Authority {
     pub certificate: String,
     /// The same certificate, DER.
     pub der: Vec<u8>,
-    key: KeyPair,
-}
-
-/// What a certificate is for.
-pub struct Profile<'a> {
-    /// Common name.
-    pub name: &'a str,
-    /// Organisation: the group of a client.
-    pub organisation: Option<&'a str>,
-    /// DNS names and IP addresses of a server.
-    pub names: Vec<String>,
-    /// Whether it is good for servers (extended key usage).
-    pub server: bool,
-    /// Whether it is good for clients (extended key usage).
-    pub client: bool,
-}
-
-impl<'a> Profile<'a> {
-    /// A client's: user and, as organisation, group.
-    pub fn client(name: &'a str, organisation: Option<&'a str>) -> Profile<'a> {
-        Profile { name, organisation, names: Vec::new(), server: false, client: true }
-    }
-}
-
-/// A certificate and its key, PEM.
-pub struct Pair {
-    /// The certificate, PEM.
-    pub certificate: String,
-    /// Its private key, PEM.
-    pub key: String,
+    signer: capwasm_pki::Authority,
 }
 
 impl Authority {
@@ -125,16 +63,9 @@ impl Authority {
     }
 
     fn generate_for(name: &str, algorithm: Algorithm, time: Duration) -> Result<Authority, String> {
-        let key = algorithm.generate()?;
-        let mut params = CertificateParams::default();
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages =
-            vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment, KeyUsagePurpose::KeyCertSign];
-        validity(&mut params, time);
-        let made = params.self_signed(&key).map_err(|error| format!("unable to sign certificate {name}: {error}"))?;
-        Ok(Authority { certificate: made.pem(), der: made.der().to_vec(), key })
+        let signer = capwasm_pki::Authority::new(name, algorithm, from_now(time), None)
+            .map_err(|error| format!("unable to sign certificate {name}: {error}"))?;
+        Ok(Authority { certificate: signer.pair().certificate, der: signer.der().to_vec(), signer })
     }
 
     /// Takes a certificate and its key as PEM, and checks that they are a valid authority and belong together.
@@ -144,51 +75,35 @@ impl Authority {
     pub fn from_pem(certificate: &str, key: &str) -> Result<Authority, String> {
         let der = parse_certificate(certificate)?;
         check_authority(&der)?;
-        let key = KeyPair::from_pem(key.trim()).map_err(|error| format!("unable to parse the private key: {error}"))?;
-        if key.subject_public_key_info() != public_key_info(&der)? {
-            return Err("the private key does not belong to the certificate".to_owned());
-        }
-        Ok(Authority { certificate: certificate.to_owned(), der, key })
+        let signer = capwasm_pki::Authority::from_pem(certificate, key).map_err(|error| error.to_string())?;
+        Ok(Authority { certificate: certificate.to_owned(), der, signer })
     }
 
     /// Its private key, PEM.
     pub fn key_pem(&self) -> String {
-        self.key.serialize_pem()
+        self.signer.pair().key
     }
 
     /// Issues a certificate with a new key, good for a year.
     ///
     /// # Errors
     /// When a name is no name.
-    pub fn issue(&self, profile: &Profile<'_>, algorithm: Algorithm) -> Result<Pair, String> {
-        self.issue_for(profile, algorithm, LEAF)
+    pub fn issue(&self, leaf: &Leaf<'_>, algorithm: Algorithm) -> Result<Pair, String> {
+        self.issue_for(leaf, algorithm, LEAF)
     }
 
     /// Issues a certificate with a new key, good for `time`.
     ///
     /// # Errors
     /// When a name is no name.
-    pub fn issue_for(&self, profile: &Profile<'_>, algorithm: Algorithm, time: Duration) -> Result<Pair, String> {
-        let broken = |error: rcgen::Error| format!("unable to issue certificate {}: {error}", profile.name);
-        let key = algorithm.generate()?;
-        let mut params = CertificateParams::default();
-        params.distinguished_name = rcgen::DistinguishedName::new();
-        if let Some(organisation) = profile.organisation {
-            params.distinguished_name.push(DnType::OrganizationName, organisation);
-        }
-        params.distinguished_name.push(DnType::CommonName, profile.name);
-        for name in &profile.names {
-            params.subject_alt_names.push(match name.parse::<IpAddr>() {
-                Ok(address) => SanType::IpAddress(address),
-                Err(_) => SanType::DnsName(name.as_str().try_into().map_err(broken)?),
-            });
-        }
-        usages(&mut params, profile.server, profile.client);
-        validity(&mut params, time);
-        let issuer = Issuer::from_ca_cert_der(&CertificateDer::from(self.der.as_slice()), &self.key).map_err(broken)?;
-        let made = params.signed_by(&key, &issuer).map_err(broken)?;
-        Ok(Pair { certificate: made.pem(), key: key.serialize_pem() })
+    pub fn issue_for(&self, leaf: &Leaf<'_>, algorithm: Algorithm, time: Duration) -> Result<Pair, String> {
+        let issued = self.signer.issue(leaf, algorithm, from_now(time));
+        issued.map_err(|error| format!("unable to issue certificate {}: {error}", leaf.name))
     }
+}
+
+fn from_now(time: Duration) -> capwasm_pki::Validity {
+    capwasm_pki::Validity::of(SystemTime::now(), time)
 }
 
 /// A kubelet's request for a client certificate: the request and its key, PEM.
@@ -196,32 +111,8 @@ impl Authority {
 /// # Errors
 /// When a key cannot be made.
 pub fn kubelet_request(node: &str, algorithm: Algorithm) -> Result<Pair, String> {
-    let key = algorithm.generate()?;
-    let mut params = CertificateParams::default();
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
-    params.distinguished_name.push(DnType::CommonName, format!("system:node:{node}"));
-    let request = params.serialize_request(&key).and_then(|request| request.pem());
-    let certificate = request.map_err(|error| format!("unable to make a certificate request: {error}"))?;
-    Ok(Pair { certificate, key: key.serialize_pem() })
-}
-
-fn usages(params: &mut CertificateParams, server: bool, client: bool) {
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-    params.extended_key_usages.clear();
-    if server {
-        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
-    }
-    if client {
-        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
-    }
-    params.use_authority_key_identifier_extension = true;
-}
-
-fn validity(params: &mut CertificateParams, time: Duration) {
-    let now = SystemTime::now();
-    params.not_before = (now - SKEW).into();
-    params.not_after = (now + time).into();
+    capwasm_pki::request(&format!("system:node:{node}"), &["system:nodes"], algorithm)
+        .map_err(|error| format!("unable to make a certificate request: {error}"))
 }
 
 /// The authority `<dir>/<base>.crt` with its key; made when neither file is there.
@@ -270,12 +161,12 @@ pub fn ensure_service_account_key(files: &dyn Files, dir: &str, algorithm: Algor
                 "couldn't load the private key file {private}: open {private}: no such file or directory"
             ));
         }
-        let key = algorithm.generate()?;
+        let key = algorithm.generate().map_err(|error| format!("unable to generate a private key: {error}"))?;
         write(files, &private, &key.serialize_pem(), 0o600)?;
         return write(files, &public, &key.public_key_pem(), 0o600);
     }
     let text = read(files, &private, "couldn't load the private key file")?;
-    let key = KeyPair::from_pem(text.trim())
+    let key = capwasm_pki::private_key(&text)
         .map_err(|error| format!("couldn't parse the private key file {private}: {error}"))?;
     if !files.exists(&public) {
         return write(files, &public, &key.public_key_pem(), 0o600);
@@ -300,7 +191,7 @@ pub fn ensure_leaf(
     dir: &str,
     base: &str,
     authority: &Authority,
-    profile: &Profile<'_>,
+    leaf: &Leaf<'_>,
     algorithm: Algorithm,
     validity: Validity,
 ) -> Result<bool, String> {
@@ -315,7 +206,7 @@ pub fn ensure_leaf(
         }
         return Ok(false);
     }
-    let pair = authority.issue_for(profile, algorithm, validity.leaf)?;
+    let pair = authority.issue_for(leaf, algorithm, validity.leaf)?;
     write(files, &certificate, &pair.certificate, 0o644)?;
     write(files, &key, &pair.key, 0o600)?;
     Ok(true)
@@ -336,8 +227,7 @@ fn read(files: &dyn Files, path: &str, problem: &str) -> Result<String, String> 
 /// # Errors
 /// When there is none.
 pub fn parse_certificate(pem: &str) -> Result<Vec<u8>, String> {
-    let der = CertificateDer::from_pem_slice(pem.as_bytes())
-        .map_err(|_| "data does not contain a valid certificate".to_owned())?;
+    let der = capwasm_pki::certificate(pem).map_err(|_| "data does not contain a valid certificate".to_owned())?;
     x509_parser::parse_x509_certificate(&der).map_err(|error| format!("unable to parse the certificate: {error}"))?;
     Ok(der.to_vec())
 }
@@ -358,20 +248,6 @@ fn check_time(der: &[u8]) -> Result<(), String> {
         return Err("the certificate has expired".to_owned());
     }
     Ok(())
-}
-
-fn public_key_info(der: &[u8]) -> Result<Vec<u8>, String> {
-    let (_, parsed) = x509_parser::parse_x509_certificate(der).map_err(|error| error.to_string())?;
-    Ok(parsed.public_key().raw.to_vec())
-}
-
-/// `sha256:<hex>` of a certificate's public key, as `caCertHashes` pins it.
-///
-/// # Errors
-/// When it is no certificate.
-pub fn public_key_hash(der: &[u8]) -> Result<String, String> {
-    let hex: String = Sha256::digest(public_key_info(der)?).iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("sha256:{hex}"))
 }
 
 #[cfg(test)]
@@ -411,8 +287,8 @@ mod tests {
         let validity = Validity { leaf: hours(48), authority: hours(72) };
         let (authority, _) =
             ensure_authority(&memory, "/p", "ca", "kubernetes", Algorithm::EcdsaP256, validity).unwrap();
-        let profile = Profile { name: "x", organisation: None, names: Vec::new(), server: true, client: false };
-        ensure_leaf(&memory, "/p", "x", &authority, &profile, Algorithm::EcdsaP256, validity).unwrap();
+        let leaf = Leaf::server("x", Vec::new());
+        ensure_leaf(&memory, "/p", "x", &authority, &leaf, Algorithm::EcdsaP256, validity).unwrap();
         for (path, expected) in [("/p/x.crt", hours(48)), ("/p/ca.crt", hours(72))] {
             let der = parse_certificate(&(&memory as &dyn Files).read_text(path).unwrap()).unwrap();
             let (_, parsed) = x509_parser::parse_x509_certificate(&der).unwrap();
@@ -425,14 +301,14 @@ mod tests {
     #[test]
     fn a_leaf_certificate_is_no_authority() {
         let authority = Authority::generate("kubernetes", Algorithm::EcdsaP256).unwrap();
-        let leaf = authority.issue(&Profile::client("x", None), Algorithm::EcdsaP256).unwrap();
+        let leaf = authority.issue(&Leaf::client("x", &[]), Algorithm::EcdsaP256).unwrap();
         assert_eq!(Authority::from_pem(&leaf.certificate, &leaf.key).err().unwrap(), "the certificate is not a CA");
     }
 
     #[test]
     fn rsa_authorities_of_other_tools_are_taken() {
-        let authority = Authority::generate("kubernetes", Algorithm::Rsa(2048)).unwrap();
+        let authority = Authority::generate("kubernetes", Algorithm::Rsa2048).unwrap();
         let again = Authority::from_pem(&authority.certificate, &authority.key_pem()).unwrap();
-        assert!(again.issue(&Profile::client("x", Some("y")), Algorithm::EcdsaP256).is_ok());
+        assert!(again.issue(&Leaf::client("x", &["y"]), Algorithm::EcdsaP256).is_ok());
     }
 }

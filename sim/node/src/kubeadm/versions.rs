@@ -23,8 +23,8 @@ pub(super) fn coredns(kubernetes: &str) -> &'static str {
     }
 }
 
-fn minor(version: &str) -> u32 {
-    Version::parse(version).map_or(u32::MAX, |version| version.minor)
+fn minor(version: &str) -> u64 {
+    Version::parse(version).map_or(u64::MAX, |version| version.minor)
 }
 
 /// Whether a kubeadm of version `own` may deploy or join a control plane of version `wanted`: one minor version older at most.

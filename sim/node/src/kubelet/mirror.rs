@@ -44,7 +44,7 @@ pub fn manifests(files: &dyn Files) -> Result<Vec<Manifest>, String> {
         let content = files.read(&format!("{}/{name}", paths::MANIFESTS)).ok()?;
         let pod: Value = serde_saphyr::from_str(std::str::from_utf8(&content).ok()?).ok()?;
         let given = pod["metadata"]["name"].as_str().filter(|_| pod["kind"] == "Pod")?.to_owned();
-        let hash: String = Sha256::digest(&content).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex::encode(&Sha256::digest(&content)[..16]);
         Some(Manifest { name: given, hash, pod })
     };
     let visible = |name: &&String| !name.starts_with('.') && (name.ends_with(".yaml") || name.ends_with(".json"));

@@ -82,7 +82,8 @@ impl StaticPod {
         let authority = manifest.file_of("client-ca-file")?;
         let directory = crate::files::parent(&manifest.flag("client-ca-file")?).to_owned();
         let image = manifest.document["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
-        let hash = pki::public_key_hash(&pki::parse_certificate(&authority)?)?;
+        let hash =
+            capwasm_pki::public_key_hash(&pki::parse_certificate(&authority)?).map_err(|error| error.to_string())?;
         let address = manifest.flag("advertise-address")?;
         let host = if address.contains(':') { format!("[{address}]") } else { address };
         Ok(Some(StaticPod {

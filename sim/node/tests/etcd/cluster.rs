@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use capwasm_etcd::{Client, ConnectError, Credentials};
-use capwasm_sim_node::kubeadm::pki::{Algorithm, Authority, Pair, Profile};
+use capwasm_pki::{Algorithm, Leaf, Pair};
+use capwasm_sim_node::kubeadm::pki::Authority;
 use tokio::net::TcpStream;
 
 /// A cluster of members, by name.
@@ -27,8 +28,7 @@ impl Keys {
     /// As kubeadm makes a member's certificate.
     pub fn member(&self, name: &str, address: &str) -> Pair {
         let names = vec![name.to_owned(), "localhost".to_owned(), address.to_owned()];
-        let profile = Profile { name, organisation: None, names, server: true, client: true };
-        self.0.issue(&profile, Algorithm::EcdsaP256).unwrap()
+        self.0.issue(&Leaf::peer(name, names), Algorithm::EcdsaP256).unwrap()
     }
 
     pub fn client(&self) -> Credentials {
@@ -37,7 +37,7 @@ impl Keys {
 
     /// A client of this authority that trusts another one.
     pub fn trusting(&self, authority: &str) -> Credentials {
-        let pair = self.0.issue(&Profile::client("capwasm", None), Algorithm::EcdsaP256).unwrap();
+        let pair = self.0.issue(&Leaf::client("capwasm", &[]), Algorithm::EcdsaP256).unwrap();
         Credentials::new(authority, &pair.certificate, &pair.key).unwrap()
     }
 }

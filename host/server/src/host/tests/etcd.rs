@@ -5,8 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use base64::Engine as _;
 use capwasm_apiserver::{Server, ServerConfig, Store, pki};
+use capwasm_pki::{Algorithm, Leaf};
 use capwasm_sim_node::etcd::{Etcd, Running};
-use capwasm_sim_node::kubeadm::pki::{Algorithm, Authority, Profile};
+use capwasm_sim_node::kubeadm::pki::Authority;
 use capwasm_sim_node::port_forward::ToPodAddress;
 
 use super::*;
@@ -36,8 +37,7 @@ async fn workload() -> Workload {
     let address = IpAddr::V4(Ipv4Addr::new(127, 61, third, 1));
     let authority = Authority::generate("etcd-ca", Algorithm::EcdsaP256).unwrap();
     let names = vec![NODE.to_owned(), address.to_string()];
-    let profile = Profile { name: NODE, organisation: None, names, server: true, client: true };
-    let pair = authority.issue(&profile, Algorithm::EcdsaP256).unwrap();
+    let pair = authority.issue(&Leaf::peer(NODE, names), Algorithm::EcdsaP256).unwrap();
     let etcd = Etcd::open(&keys.path().join("etcd")).unwrap();
     etcd.initialize("w", NODE, &format!("https://{address}:2380")).unwrap();
     let running = Running {

@@ -1,14 +1,14 @@
 //! Versions and durations as they are written in kubeadm's configuration. Pure.
 
-/// A Kubernetes version `vMAJOR.MINOR.PATCH[-pre][+build]`.
+/// A Kubernetes version `vMAJOR.MINOR.PATCH[-pre][+build]`, read as strictly as kubeadm does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// As `v1.34.0`.
     pub text: String,
     /// As 34 in `v1.34.0`.
-    pub minor: u32,
+    pub minor: u64,
     /// As 0 in `v1.34.0`.
-    pub patch: u32,
+    pub patch: u64,
 }
 
 impl Version {
@@ -17,17 +17,10 @@ impl Version {
     /// # Errors
     /// A sentence that names the text.
     pub fn parse(text: &str) -> Result<Version, String> {
-        let broken = || format!("could not parse {text:?} as version");
         let plain = text.strip_prefix('v').unwrap_or(text);
-        let core = plain.split(['-', '+']).next().unwrap_or_default();
-        let numbers: Vec<u32> = core.split('.').map(str::parse).collect::<Result<_, _>>().map_err(|_| broken())?;
-        let allowed = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
-        match numbers.as_slice() {
-            [1, minor, patch] if plain.chars().all(allowed) => {
-                Ok(Version { text: format!("v{plain}"), minor: *minor, patch: *patch })
-            }
-            _ => Err(broken()),
-        }
+        let version = semver::Version::parse(plain).ok().filter(|version| version.major == 1);
+        let version = version.ok_or_else(|| format!("could not parse {text:?} as version"))?;
+        Ok(Version { text: format!("v{plain}"), minor: version.minor, patch: version.patch })
     }
 }
 
@@ -67,10 +60,20 @@ mod tests {
 
     #[test]
     fn versions_need_three_numbers() {
-        assert_eq!(Version::parse("1.34.2").unwrap(), Version { text: "v1.34.2".into(), minor: 34, patch: 2 });
-        assert_eq!(Version::parse("v1.35.0-rc.1").unwrap().minor, 35);
-        for text in ["", "v1.34", "latest", "v1.x.0", "v2.0.0", "v1.2.3 4"] {
-            assert!(Version::parse(text).is_err(), "{text}");
+        for (text, expected) in [
+            ("1.34.2", Some(("v1.34.2", 34, 2))),
+            ("v1.35.0-rc.1", Some(("v1.35.0-rc.1", 35, 0))),
+            ("v1.34.1+k3s1", Some(("v1.34.1+k3s1", 34, 1))),
+            ("", None),
+            ("v1.34", None),
+            ("v1.034.0", None),
+            ("latest", None),
+            ("v1.x.0", None),
+            ("v2.0.0", None),
+            ("v1.2.3 4", None),
+        ] {
+            let expected = expected.map(|(text, minor, patch)| Version { text: text.into(), minor, patch });
+            assert_eq!(Version::parse(text).ok(), expected, "{text}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Patches of generated manifests, from files `<component>[suffix][+strategic|merge|json].{yaml,json}` in alphabetical order.
 
+use capwasm_apiserver::bounded_patch::BoundedPatch;
 use serde_json::Value;
 
 use crate::files::{Files, reason};
@@ -36,7 +37,9 @@ pub(super) fn apply(files: &dyn Files, directory: &str, component: &str, mut obj
                 "json" => {
                     let operations: json_patch::Patch =
                         serde_json::from_value(patch).map_err(|error| broken(error.to_string()))?;
-                    json_patch::patch(&mut object, &operations).map_err(|error| broken(error.to_string()))?;
+                    BoundedPatch::try_from(operations)
+                        .and_then(|operations| operations.apply(&mut object))
+                        .map_err(|error| broken(error.to_string()))?;
                 }
                 other => return Err(broken(format!("unknown patch type {other:?}"))),
             }

@@ -1,4 +1,6 @@
 //! Kubernetes versions: `v1.36.0-rc.1+build`, compared as semantic versions.
+//!
+//! Not the crate `semver`: it refuses the `v` and a missing patch number, and costs a component 13 kB more.
 
 /// A version; what comes after `+` plays no part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +47,11 @@ impl Version {
         })
     }
 
+    /// Major, minor and patch number: a pre-release has those of its release.
+    pub fn numbers(&self) -> (u64, u64, u64) {
+        (self.major, self.minor, self.patch)
+    }
+
     /// Whether it is of this minor version, or a newer one, pre-releases included.
     pub fn is_at_least(&self, major: u64, minor: u64) -> bool {
         (self.major, self.minor) >= (major, minor)
@@ -77,7 +84,7 @@ mod tests {
             ("", None),
         ] {
             let version = Version::parse(text);
-            assert_eq!(version.map(|version| (version.major, version.minor, version.patch)), expected, "{text}");
+            assert_eq!(version.map(|version| version.numbers()), expected, "{text}");
         }
     }
 
