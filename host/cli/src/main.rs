@@ -1,5 +1,6 @@
 //! The `capwasm` binary: arguments and output. What runs is in `capwasm-server`.
 
+mod allocator;
 mod apiserver;
 mod compile;
 mod crds;
@@ -26,9 +27,6 @@ mod webhook;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Cluster API in one binary, with providers as sandboxed WebAssembly components.
 #[derive(Parser)]
@@ -123,6 +121,13 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let lasts = matches!(
+        arguments.command,
+        Command::Up(_) | Command::Run(_) | Command::Apiserver(_) | Command::Sim(_) | Command::Quickstart(_)
+    );
+    if lasts {
+        allocator::give_back_regularly();
+    }
     let quiet = matches!(arguments.command, Command::Quickstart(_));
     let telemetry = match arguments.telemetry.server(quiet).start(runtime.handle()) {
         Ok(telemetry) => telemetry,

@@ -8,6 +8,7 @@
 //! what was written.
 
 mod discovery;
+mod lean;
 mod request;
 mod scope;
 mod store;

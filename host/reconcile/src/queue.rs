@@ -6,6 +6,9 @@
 //!
 //! A change may be one that nobody hurries for ([`Urgency::Later`]): what a key wrote itself, or what people alone read. Such changes
 //! are looked at together, [`LATER`] after the first of them, unless the key runs earlier anyway.
+//!
+//! After a run a key rests for a few times as long as that took, so that changes that follow each other closely are one run: on an
+//! idle host some milliseconds, on a busy one up to [`Rates::most_rest`].
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -38,6 +41,10 @@ pub struct Rates {
     pub burst: f64,
     /// Runs of one key per second when it is rate limited.
     pub rate: f64,
+    /// For how many times as long as its run took a key rests after it. The time that the run waited for its slot counts as well.
+    pub rest: u32,
+    /// Longest rest after a run.
+    pub most_rest: Duration,
     /// Retries of all keys per second before they are delayed.
     pub retry_rate: f64,
     /// Retries of all keys in quick succession before they are delayed.
@@ -52,6 +59,8 @@ impl Default for Rates {
             free_conflicts: 5,
             burst: 30.0,
             rate: 4.0,
+            rest: 4,
+            most_rest: Duration::from_millis(250),
             retry_rate: 100.0,
             retry_burst: 500.0,
         }
@@ -107,6 +116,10 @@ struct Entry {
     /// Versions that its object had while it ran, until it is known which of them it wrote itself.
     versions: Vec<(u64, Urgency)>,
     timer: Option<(Instant, u64)>,
+    /// When the run that goes on became ready.
+    since: Instant,
+    /// Until then a change does not make it ready.
+    rests_until: Instant,
     failures: u32,
     conflicts: u32,
     /// Runs since the last change.
@@ -159,7 +172,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let entry = self.entry(key, now);
         entry.attempt = 0;
         match entry.state {
-            State::Idle => self.make_ready(key, now, Rank::Change),
+            State::Idle => self.make_ready_rested(key, now, Rank::Change),
             State::Ready { since, rank: Rank::Resync, news } => {
                 entry.state = State::Ready { since, rank: Rank::Change, news: true };
                 if !news {
@@ -202,7 +215,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn add_resync(&mut self, key: &K, now: Instant) {
         let entry = self.entry(key, now);
         match entry.state {
-            State::Idle => self.make_ready(key, now, Rank::Resync),
+            State::Idle => self.make_ready_rested(key, now, Rank::Resync),
             State::Running | State::Parked => entry.changed = true,
             State::Ready { .. } => {}
         }
@@ -229,6 +242,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let entry = self.entries.get_mut(key)?;
         let State::Ready { since, .. } = entry.state else { return None };
         entry.state = State::Running;
+        entry.since = since;
         (entry.changed, entry.changed_later) = (false, false);
         entry.versions.clear();
         entry.attempt += 1;
@@ -277,6 +291,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let rates = self.rates;
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.state = State::Idle;
+        let took = now.saturating_duration_since(entry.since);
+        entry.rests_until = now + took.saturating_mul(rates.rest).min(rates.most_rest);
         let versions = std::mem::take(&mut entry.versions);
         let by_another = |urgency| versions.iter().any(|(_, one)| *one == urgency);
         let changed = std::mem::take(&mut entry.changed) || by_another(Urgency::Now);
@@ -298,7 +314,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
                 self.entries.remove(key);
             }
             Outcome::Forget | Outcome::Again => self.make_ready(key, now, Rank::Change),
-            _ if changed => self.make_ready(key, now, Rank::Change),
+            _ if changed => self.make_ready_rested(key, now, Rank::Change),
             Outcome::Conflict if conflicts <= rates.free_conflicts => self.make_ready(key, now, Rank::Change),
             Outcome::Done(after) => self.set_timer(key, now + after),
             Outcome::RetryAfter(after) => self.set_timer(key, now + after),
@@ -340,6 +356,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             changed_later: false,
             versions: Vec::new(),
             timer: None,
+            since: now,
+            rests_until: now,
             failures: 0,
             conflicts: 0,
             attempt: 0,
@@ -359,6 +377,14 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         entry.state = State::Ready { since: now, rank, news: true };
         self.waiting += 1;
         self.news.push_back(key.clone());
+    }
+
+    /// As [`Queue::make_ready`], once the rest after its last run is over.
+    fn make_ready_rested(&mut self, key: &K, now: Instant, rank: Rank) {
+        match self.entries.get(key).map(|entry| entry.rests_until) {
+            Some(until) if until > now => self.set_timer(key, until),
+            _ => self.make_ready(key, now, rank),
+        }
     }
 
     /// Sets the timer of a key, unless an earlier one is set.
@@ -383,7 +409,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.timer = None;
                 if entry.state == State::Idle {
-                    self.make_ready(&key, now, Rank::Change);
+                    self.make_ready_rested(&key, now, Rank::Change);
                 }
             }
         }
@@ -483,6 +509,28 @@ mod tests {
             let just_before = after.saturating_sub(Duration::from_millis(1));
             assert!(after.is_zero() || pop(&mut queue, now + just_before).is_none(), "{row}: too early");
             assert!(pop(&mut queue, now + after).is_some(), "{row}: not in time");
+        }
+    }
+
+    #[test]
+    fn a_key_rests_after_a_run_in_proportion_to_it() {
+        let second = Duration::from_secs(1);
+        let rows = [
+            ("a short run", Duration::from_millis(5), Outcome::Done(LONG), Duration::from_millis(20)),
+            ("a long one", second, Outcome::Done(LONG), Rates::default().most_rest),
+            ("it asked for another", second, Outcome::Again, Duration::ZERO),
+            ("it decided on stale data", second, Outcome::Conflict, Duration::ZERO),
+        ];
+        for (row, took, outcome, rest) in rows {
+            let (mut queue, started) = queue();
+            queue.add(&1, started);
+            pop(&mut queue, started).unwrap();
+            let now = started + took;
+            queue.done(&1, outcome, 0.5, now);
+            queue.add(&1, now);
+            queue.add(&1, now + rest / 2);
+            assert!(rest.is_zero() || pop(&mut queue, now + rest / 2).is_none(), "{row}: too early");
+            assert!(pop(&mut queue, now + rest).is_some(), "{row}: not in time");
         }
     }
 

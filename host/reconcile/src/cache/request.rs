@@ -8,6 +8,7 @@ use kube::{
 };
 use serde_json::Value;
 
+use super::lean::Lean;
 use crate::kind::Kind;
 
 /// Timeout of reads.
@@ -129,8 +130,8 @@ impl Requests {
 
     async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, kube::Error> {
         let timeout = if request.method() == http::Method::GET { READ_TIMEOUT } else { WRITE_TIMEOUT };
-        match tokio::time::timeout(timeout, self.client.request(request)).await {
-            Ok(answer) => answer,
+        match tokio::time::timeout(timeout, self.client.request::<Lean>(request)).await {
+            Ok(answer) => answer.map(|Lean(object)| object),
             Err(elapsed) => Err(kube::Error::Service(Box::new(elapsed))),
         }
     }

@@ -22,6 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     Mark, Part,
+    lean::Lean,
     store::{Listing, Store},
 };
 use crate::kind::Kind;
@@ -258,7 +259,7 @@ struct Watched {
 
 impl<'de> Deserialize<'de> for Watched {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = Value::deserialize(deserializer)?;
+        let Lean(object) = Lean::deserialize(deserializer)?;
         let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
         let metadata = ObjectMeta {
             name: text("name"),

@@ -32,6 +32,7 @@ impl Manifests {
 
     /// Creates them by `processes` kubectl at the same time.
     pub async fn create(&self, processes: usize, folder: &Path) -> Result<()> {
+        let processes = processes.min(self.0.len());
         let mut running = Vec::new();
         for process in 0..processes {
             let file = folder.join(format!("manifests-{process}.yaml"));
