@@ -1,10 +1,8 @@
 //! Finds changes of a status that are only for people.
 
-use std::collections::BTreeSet;
+use serde_json::{Map, Value};
 
-use serde_json::Value;
-
-use super::{Condition, Status};
+use super::Status;
 use crate::names::condition;
 
 /// Fields that follow from other fields of the status.
@@ -18,40 +16,40 @@ const DEPRECATED: &str = "deprecated";
 /// Nobody acts on these, so such a status may be written a little later. Metadata and spec are not compared: they are
 /// written on their own.
 pub fn is_informational(before: &Value, after: &Value, besides: &[&str]) -> bool {
-    let status = |object: &Value| object.get("status").cloned().unwrap_or_default();
-    let (mut before, mut after) = (status(before), status(after));
-    let older = [take(&mut before, DEPRECATED), take(&mut after, DEPRECATED)];
-    let versions: BTreeSet<String> =
-        older.iter().filter_map(Value::as_object).flat_map(|versions| versions.keys().cloned()).collect();
-    let [older, newer] = older;
-    differs_for_people(&before, &after, besides)
-        && versions.iter().all(|version| differs_for_people(&older[version], &newer[version], besides))
+    let (before, after) = (before.get("status"), after.get("status"));
+    fn older<'a>(status: Option<&'a Value>, version: &str) -> Option<&'a Value> {
+        status?.get(DEPRECATED)?.get(version)
+    }
+    let versions = [before, after].into_iter().filter_map(|status| status?.get(DEPRECATED)?.as_object());
+    differs_for_people(before, after, besides)
+        && versions
+            .flat_map(Map::keys)
+            .all(|version| differs_for_people(older(before, version), older(after, version), besides))
 }
 
-fn take(object: &mut Value, key: &str) -> Value {
-    object.as_object_mut().and_then(|fields| fields.remove(key)).unwrap_or_default()
-}
-
-fn differs_for_people(before: &Value, after: &Value, besides: &[&str]) -> bool {
-    let keys: BTreeSet<&String> =
-        [before, after].into_iter().filter_map(Value::as_object).flat_map(|fields| fields.keys()).collect();
-    let others = keys.into_iter().filter(|key| !ABOUT.contains(&key.as_str()) && !besides.contains(&key.as_str()));
-    others.into_iter().all(|key| {
-        let of = |fields: &Value| fields.get(key).filter(|value| !value.is_null()).cloned();
-        of(before) == of(after)
-    }) && conditions(before.get("conditions"), after.get("conditions"), besides)
+/// Whether two statuses, or what they say for an older version, differ for people alone.
+fn differs_for_people(before: Option<&Value>, after: Option<&Value>, besides: &[&str]) -> bool {
+    let skipped = |key: &str| key == DEPRECATED || ABOUT.contains(&key) || besides.contains(&key);
+    let keys = [before, after].into_iter().filter_map(|status| status?.as_object()).flat_map(Map::keys);
+    fn field<'a>(status: Option<&'a Value>, key: &str) -> Option<&'a Value> {
+        status?.get(key).filter(|value| !value.is_null())
+    }
+    keys.filter(|key| !skipped(key)).all(|key| field(before, key) == field(after, key))
+        && conditions(field(before, "conditions"), field(after, "conditions"), besides)
 }
 
 fn conditions(before: Option<&Value>, after: Option<&Value>, besides: &[&str]) -> bool {
-    let list = |list: Option<&Value>| -> Vec<Condition> {
-        list.and_then(Value::as_array).into_iter().flatten().filter_map(Condition::from_value).collect()
-    };
-    let (before, after) = (list(before), list(after));
-    let of = |list: &[Condition], name: &str| list.iter().find(|one| one.name == name).map(|one| one.status);
-    let mut told = before.iter().chain(&after).filter(|one| !besides.contains(&one.name.as_str()));
-    told.all(|one| match (of(&before, &one.name), of(&after, &one.name)) {
+    fn entries(list: Option<&Value>) -> impl Iterator<Item = (&str, Status)> + Clone {
+        list.and_then(Value::as_array).into_iter().flatten().filter_map(|entry| {
+            let name = entry.get("type")?.as_str().filter(|name| !name.is_empty())?;
+            Some((name, Status::parse(entry.get("status").and_then(Value::as_str).unwrap_or_default())))
+        })
+    }
+    let of = |list: Option<&Value>, name: &str| entries(list).find(|one| one.0 == name).map(|one| one.1);
+    let mut told = entries(before).chain(entries(after)).filter(|(name, _)| !besides.contains(name));
+    told.all(|(name, _)| match (of(before, name), of(after, name)) {
         // That a new machine is up to date is no news.
-        (None, Some(Status::True)) => one.name == condition::UP_TO_DATE,
+        (None, Some(Status::True)) => name == condition::UP_TO_DATE,
         (None, Some(_)) => true,
         (Some(_), None) => false,
         (from, to) => from == to || (from != Some(Status::True) && to != Some(Status::True)),

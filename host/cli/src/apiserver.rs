@@ -8,7 +8,7 @@ use capwasm_server::embedded;
 use capwasm_server::readiness::Readiness;
 use clap::Args;
 
-use crate::signals;
+use crate::{output, signals};
 
 /// Options of `capwasm apiserver`.
 #[derive(Args)]
@@ -42,7 +42,8 @@ impl Embedded {
 pub async fn run(options: Options) -> Result<()> {
     let shutdown = signals::shutdown()?;
     let server = embedded::start(&options.server.server(), &Readiness::default()).await?;
-    println!("capwasm apiserver is ready on {} (kubeconfig: {})", server.url, server.kubeconfig.display());
+    let kubeconfig = server.kubeconfig.display();
+    output::write(&format!("capwasm apiserver is ready on {} (kubeconfig: {kubeconfig})\n", server.url))?;
     shutdown.cancelled().await;
     server.stop().await
 }

@@ -8,7 +8,7 @@ use capwasm_server::{bundle, host, run};
 use clap::Args;
 
 use crate::kubeconfig::Connection;
-use crate::{engine, openstack, recordings, signals, sync, webhook};
+use crate::{engine, openstack, output, recordings, signals, sync, webhook};
 
 /// Options of `capwasm run`.
 #[derive(Args)]
@@ -66,5 +66,5 @@ pub async fn run(options: Options) -> Result<()> {
         data_dir: options.data_dir,
         diagnostics: options.diagnostics,
     };
-    run::run(client, options, shutdown, |line| println!("{line}")).await
+    run::run(client, options, shutdown, |line| drop(output::write(&format!("{line}\n")))).await
 }

@@ -9,7 +9,7 @@ use capwasm_server::{bundle, embedded, host, up};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use crate::{apiserver, engine, openstack, recordings, signals, sync};
+use crate::{apiserver, engine, openstack, output, recordings, signals, sync};
 
 /// Options of `capwasm up`.
 #[derive(Args, Clone, Debug)]
@@ -50,7 +50,7 @@ pub async fn run(options: Options) -> Result<()> {
     let left = engine.leave().await;
     served?;
     if let Some(left) = left? {
-        println!("{left}");
+        output::write(&format!("{left}\n"))?;
     }
     Ok(())
 }
@@ -69,12 +69,12 @@ async fn serve(options: &Options, provider_dir: PathBuf, engine: &Engine, shutdo
         up = up::start(&up_options, engine.clone(), shutdown) => up?,
         () = shutdown.cancelled() => return Ok(()),
     };
-    println!(
-        "capwasm is ready on {} (kubeconfig: {}, machines: {})",
+    output::write(&format!(
+        "capwasm is ready on {} (kubeconfig: {}, machines: {})\n",
         up.server.url,
         up.server.kubeconfig.display(),
         up.engine.describe()
-    );
+    ))?;
     shutdown.cancelled().await;
     up.stop().await
 }

@@ -116,7 +116,7 @@ async fn init_fails_as_kubeadm_does_when_something_is_wrong() {
         (vec![(yaml, good.replace("v1beta4", "v1beta9"))], "API spec that this kubeadm does not know"),
         (vec![(yaml, good.replace("networking:", "networking: 7\nx:"))], "error unmarshaling configuration"),
         (vec![(yaml, good.replace("10.128.0.0/12", "10.128.0.0"))], "couldn't parse subnet"),
-        (vec![(yaml, good.clone()), (key, foreign)], "the private key does not belong to the certificate"),
+        (vec![(yaml, good.clone()), (key, foreign)], "the authority's key does not belong to its certificate"),
         (
             vec![(yaml, good.clone()), ("/etc/kubernetes/pki/etcd/ca.crt", "nonsense".to_owned())],
             "data does not contain a valid certificate",

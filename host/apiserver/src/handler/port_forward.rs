@@ -38,6 +38,8 @@ const MOST_PORTS: usize = 16;
 const QUEUE: usize = 16;
 /// Largest message to the client, in bytes.
 const CHUNK: usize = 16 << 10;
+/// Bytes that a connection is read in at a time.
+const READ_BUFFER: usize = 8 << 10;
 /// Largest message from the client, in bytes.
 const MOST_BYTES: usize = 4 << 20;
 /// How long a client may take to close its side.
@@ -60,8 +62,11 @@ pub(super) fn answer(registry: &Registry, call: &Call, at: &Locator) -> ApiResul
         let forwarding = async {
             match upgrade.await {
                 Ok(connection) => {
-                    let config =
-                        WebSocketConfig::default().max_message_size(Some(MOST_BYTES)).max_frame_size(Some(MOST_BYTES));
+                    let config = WebSocketConfig::default()
+                        .max_message_size(Some(MOST_BYTES))
+                        .max_frame_size(Some(MOST_BYTES))
+                        // The default is 128 KiB for each connection.
+                        .read_buffer_size(READ_BUFFER);
                     let socket =
                         WebSocketStream::from_raw_socket(TokioIo::new(connection), Role::Server, Some(config)).await;
                     forward(socket, ways, pod, ports).await;

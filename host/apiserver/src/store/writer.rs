@@ -16,6 +16,8 @@ use super::{Change, Retention, Shared, StoreError};
 const BATCH: usize = 1024;
 /// Interval of history expiry when nothing is written.
 const IDLE: Duration = Duration::from_secs(30);
+/// Least time between two commits.
+const PAUSE: Duration = Duration::from_millis(2);
 
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
@@ -44,6 +46,8 @@ pub(super) struct Writer {
     retention: Retention,
     histories: HashMap<u32, (String, History)>,
     expired: Instant,
+    /// When the last commit ended.
+    committed: Instant,
 }
 
 impl Writer {
@@ -67,7 +71,7 @@ impl Writer {
             }
             Ok(())
         })?;
-        Ok(Self { shared, revision, retention, histories, expired: now })
+        Ok(Self { shared, revision, retention, histories, expired: now, committed: now })
     }
 
     /// Runs until all senders are dropped.
@@ -77,12 +81,26 @@ impl Writer {
             match inbox.recv_timeout(IDLE) {
                 Ok(first) => {
                     commands.push(first);
-                    commands.extend(inbox.try_iter().take(BATCH - 1));
+                    self.gather(inbox, &mut commands);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             self.work(commands);
+        }
+    }
+
+    /// Adds what else is written at the same time. Right after a commit it waits a moment for that: each costs the same, however much
+    /// is in it.
+    fn gather(&self, inbox: &Receiver<Command>, commands: &mut Vec<Command>) {
+        commands.extend(inbox.try_iter().take(BATCH - 1));
+        while commands.len() < BATCH {
+            let left = PAUSE.saturating_sub(self.committed.elapsed());
+            match inbox.recv_timeout(left) {
+                Ok(command) if !left.is_zero() => commands.push(command),
+                Ok(command) => return commands.push(command),
+                Err(_) => return,
+            }
         }
     }
 
@@ -107,6 +125,7 @@ impl Writer {
         self.expire(&mut batch);
         // Removal is its own commit, after the writes that were queued before it.
         let committed = self.commit(&batch);
+        self.committed = Instant::now();
         if committed.is_ok() {
             let now = Instant::now();
             for Old { keyspace, revision, by, bytes } in superseded {

@@ -61,7 +61,7 @@ async fn a_kind_of_its_own_is_reconciled_without_an_owner_and_goes_when_nothing_
     world.core("v1beta2", "Cluster").patch("c", &PatchParams::default(), &resume).await.unwrap();
     let denied = until("it is reconciled", async || {
         let object = now("l").await;
-        object["status"].get("seen").is_some().then_some(object)
+        object.pointer("/status/seen/identity/ok").is_some().then_some(object)
     })
     .await;
     let seen = &denied["status"]["seen"];
