@@ -1,7 +1,7 @@
 //! Building the host and the providers.
 
 use crate::shell;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,24 +29,25 @@ pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// `target/release/{capwasm,capwasm-node}` and `target/plugins/*.wasm`; what is compiled of the latter is in `capwasm`.
+/// `target/release/{capwasm,capwasm-node}` and `target/plugins/*.wasm`; what is compiled of the latter is in `capwasm`. Both at the
+/// same time: linking components takes one core alone.
 pub fn everything() -> Result<()> {
-    plugins()?;
-    shell::run(cargo().args([
-        "build",
-        "--release",
-        "--package",
-        "capwasm",
-        "--package",
-        "capwasm-sim-node",
-        "--bins",
-    ]))?;
+    std::thread::scope(|scope| {
+        let components = scope.spawn(plugins);
+        let host = host();
+        components.join().unwrap_or_else(|_| bail!("the build of the providers panicked")).and(host)
+    })?;
     precompile()?;
     for name in ["capwasm", "capwasm-node"] {
         let file = target().join("release").join(name);
         eprintln!("{}  {}", file.display(), size(&file)?);
     }
     Ok(())
+}
+
+fn host() -> Result<()> {
+    let packages = ["--package", "capwasm", "--package", "capwasm-sim-node"];
+    shell::run(cargo().args(["build", "--release", "--bins"]).args(packages))
 }
 
 /// Puts the native code of the providers into the program, so that a host on a new folder compiles nothing. Not into files beside

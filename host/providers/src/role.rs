@@ -102,6 +102,8 @@ impl ServedKind {
         let rules = rules(descriptor.role)?;
         let schema = Schema::of(&descriptor.crd, &descriptor.version);
         let layout = rules.layout(&schema, Layout::common(&descriptor, &schema, contract));
+        // A schema is most of what a descriptor holds, and has been looked at.
+        let descriptor = KindDescriptor { crd: Value::Null, ..descriptor };
         Some(Self { descriptor, rules, layout })
     }
 }
