@@ -107,6 +107,7 @@ fn every_command_has_a_consistent_help() {
 }
 
 fn main() -> ExitCode {
+    allocator::give_back_at_once();
     let arguments = Arguments::parse();
     if let Command::CompileComponent(options) = &arguments.command {
         // First of all: it limits itself before anything else runs.
@@ -121,13 +122,6 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let lasts = matches!(
-        arguments.command,
-        Command::Up(_) | Command::Run(_) | Command::Apiserver(_) | Command::Sim(_) | Command::Quickstart(_)
-    );
-    if lasts {
-        allocator::give_back_regularly();
-    }
     let quiet = matches!(arguments.command, Command::Quickstart(_));
     let telemetry = match arguments.telemetry.server(quiet).start(runtime.handle()) {
         Ok(telemetry) => telemetry,
