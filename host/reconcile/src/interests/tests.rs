@@ -161,11 +161,12 @@ fn what_is_news_to_nobody_wakes_later() {
     world.pass("spec", [Interest::Object { source, kind, namespace, name, news: News::In(&["/spec"]) }]);
     world.interests.subscribe(world.controller, &Source::Management, &world.machine);
     let here: Option<&[Label]> = Some(&[]);
-    let rows: [(&str, Option<&[Label]>, &dyn Fn(News) -> bool, &[&str]); 4] = [
-        ("all of it", here, &|_| true, &["any", "m", "spec"]),
-        ("the status", here, &|news| news == News::Any, &["any", "m", "spec later"]),
-        ("a message", here, &|_| false, &["any later", "m later", "spec later"]),
-        ("it is gone", None, &|_| false, &["any", "m", "spec"]),
+    type Row<'a> = (&'a str, Option<&'a [Label]>, fn(News) -> bool, &'a [&'a str]);
+    let rows: [Row<'_>; 4] = [
+        ("all of it", here, |_| true, &["any", "m", "spec"]),
+        ("the status", here, |news| news == News::Any, &["any", "m", "spec later"]),
+        ("a message", here, |_| false, &["any later", "m later", "spec later"]),
+        ("it is gone", None, |_| false, &["any", "m", "spec"]),
     ];
     for (row, new, differs, woken) in rows {
         assert_eq!(world.change_in("m", here, new, differs), woken, "{row}");

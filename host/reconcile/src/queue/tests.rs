@@ -40,7 +40,8 @@ fn many_changes_are_one_run_and_a_change_while_running_is_another() {
 
 #[test]
 fn what_a_key_wrote_itself_is_looked_at_later_and_what_others_wrote_at_once() {
-    let rows: [(&str, &[(u64, Urgency)], &[u64], Option<Duration>); 5] = [
+    type Row<'a> = (&'a str, &'a [(u64, Urgency)], &'a [u64], Option<Duration>);
+    let rows: [Row<'_>; 5] = [
         ("nothing", &[], &[], None),
         ("its own", &[(2, Urgency::Now), (3, Urgency::Now)], &[2, 3], Some(LATER)),
         (
