@@ -19,6 +19,9 @@ use std::{
 /// How long a change waits that nobody hurries for.
 pub const LATER: Duration = Duration::from_secs(1);
 
+/// Versions of its object that are remembered while a key runs.
+const MOST_VERSIONS: usize = 16;
+
 /// How soon a change has a key run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
@@ -198,7 +201,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn add_version(&mut self, key: &K, version: u64, urgency: Urgency, now: Instant) {
         let entry = self.entry(key, now);
         match (entry.state, urgency) {
-            (State::Running | State::Parked, _) => entry.versions.push((version, urgency)),
+            (State::Running | State::Parked, _) if entry.versions.len() < MOST_VERSIONS => {
+                entry.versions.push((version, urgency));
+            }
+            // A pass writes its object a few times; somebody else is at it.
+            (State::Running | State::Parked, _) => entry.changed = true,
             (_, Urgency::Now) => self.add(key, now),
             (_, Urgency::Later) => self.add_later(key, now),
         }

@@ -90,6 +90,18 @@ fn a_key_rests_after_a_run_in_proportion_to_it() {
 }
 
 #[test]
+fn who_writes_an_object_without_end_makes_the_queue_remember_little() {
+    let (mut queue, now) = queue();
+    queue.add(&1, now);
+    pop(&mut queue, now).unwrap();
+    (0..10_000).for_each(|version| queue.add_version(&1, version, Urgency::Now, now));
+    assert_eq!(queue.entries[&1].versions.len(), MOST_VERSIONS);
+    queue.wrote(&1, &(0..16).collect::<Vec<_>>());
+    queue.done(&1, Outcome::Done(LONG), 0.5, now);
+    assert!(pop(&mut queue, now).is_some(), "what was not remembered was not its own");
+}
+
+#[test]
 fn changes_that_nobody_hurries_for_are_one_run() {
     let (mut queue, now) = queue();
     queue.add_later(&1, now);
