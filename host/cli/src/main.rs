@@ -1,6 +1,5 @@
 //! The `capwasm` binary: arguments and output. What runs is in `capwasm-server`.
 
-mod allocator;
 mod apiserver;
 mod compile;
 mod crds;
@@ -9,6 +8,7 @@ mod engine;
 mod generate;
 mod get;
 mod kubeconfig;
+mod memory;
 mod openstack;
 mod output;
 mod provider;
@@ -107,7 +107,6 @@ fn every_command_has_a_consistent_help() {
 }
 
 fn main() -> ExitCode {
-    allocator::give_back_at_once();
     let arguments = Arguments::parse();
     if let Command::CompileComponent(options) = &arguments.command {
         // First of all: it limits itself before anything else runs.
@@ -148,8 +147,14 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::CompileComponent(options) => return Ok(compile::run(&options)),
         Command::Precompile(options) => compile::precompile(options).await?,
         Command::Quickstart(options) => return quickstart::run(options).await,
-        Command::Up(options) => up::run(options).await?,
-        Command::Run(options) => run::run(options).await?,
+        Command::Up(options) => {
+            tokio::spawn(memory::forget_start());
+            up::run(options).await?;
+        }
+        Command::Run(options) => {
+            tokio::spawn(memory::forget_start());
+            run::run(options).await?;
+        }
         Command::Apiserver(options) => apiserver::run(options).await?,
         Command::Sim(options) => sim::run(options).await?,
         Command::Describe(Describe::Cluster(options)) => describe::run(options).await?,
