@@ -15,7 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use capwasm_pki::{Algorithm, Authority, CertificateError, Leaf, Pair, Validity};
 use rustls::RootCertStore;
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -194,6 +194,8 @@ pub fn tls_from_pem(
         .with_client_cert_verifier(verifier)
         .with_single_cert(certificates(server_cert)?, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // The default has room for 256, which is 37 kB for every simulated cluster; few clients come back, and those soon.
+    config.session_storage = ServerSessionMemoryCache::new(16);
     Ok(Arc::new(config))
 }
 

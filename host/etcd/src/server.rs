@@ -14,7 +14,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::crypto::aws_lc_rs;
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tonic::body::Body;
@@ -69,6 +69,9 @@ pub fn tls(authority: &str, certificate: &str, key: &str) -> Result<Arc<rustls::
         .with_single_cert(certificates(certificate)?, private_key(key)?)
         .map_err(CredentialsError::Tls)?;
     config.alpn_protocols = vec![b"h2".to_vec()];
+    // Clients come with credentials of the day, and resume nothing.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
 

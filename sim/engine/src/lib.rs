@@ -24,6 +24,7 @@ use capwasm_sim_node::etcd::Etcd;
 use capwasm_sim_node::workload::{self, Workloads};
 use capwasm_sim_service::faults::Faults;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -51,6 +52,9 @@ pub struct SimOptions {
 
 /// How often an engine looks whether its data directory is still there.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a start waits for another engine to be gone: one that was killed holds its files a moment longer than it is seen to run.
+const LEAVING: Duration = Duration::from_secs(3);
 
 impl SimOptions {
     /// Options with the default cache.
@@ -104,8 +108,14 @@ pub async fn run(options: SimOptions, shutdown: CancellationToken) -> Result<(),
         .create(&options.data_dir)
         .map_err(|error| SimError::Directory(options.data_dir.clone(), error))?;
     // First of all: the lock of this database guards the whole directory.
+    let started = Instant::now();
     let engine_path = options.data_dir.join("engine.redb");
-    check_unlocked(&engine_path, &options.data_dir)?;
+    while let Err(error) = check_unlocked(&engine_path, &options.data_dir) {
+        if started.elapsed() > LEAVING {
+            return Err(error);
+        }
+        tokio::time::sleep(LEAVING / 30).await;
+    }
     let workload_path = options.data_dir.join("workload.redb");
     let workloads = Etcd::open(&options.data_dir.join("etcd"))
         .and_then(|etcd| Workloads::open(&workload_path, options.cache_bytes, etcd, options.node_grace))
