@@ -16,8 +16,10 @@ use super::{Change, Retention, Shared, StoreError};
 const BATCH: usize = 1024;
 /// Interval of history expiry when nothing is written.
 const IDLE: Duration = Duration::from_secs(30);
-/// Least time between two commits.
+/// Least time between two commits, for each change in the first of them: who writes alone hardly waits, and many share the cost.
 const PAUSE: Duration = Duration::from_millis(2);
+/// Changes for which [`PAUSE`] counts at most.
+const SHARING: u32 = 4;
 
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
@@ -48,6 +50,8 @@ pub(super) struct Writer {
     expired: Instant,
     /// When the last commit ended.
     committed: Instant,
+    /// Until the next commit after that.
+    pause: Duration,
 }
 
 impl Writer {
@@ -71,7 +75,7 @@ impl Writer {
             }
             Ok(())
         })?;
-        Ok(Self { shared, revision, retention, histories, expired: now, committed: now })
+        Ok(Self { shared, revision, retention, histories, expired: now, committed: now, pause: Duration::ZERO })
     }
 
     /// Runs until all senders are dropped.
@@ -95,7 +99,7 @@ impl Writer {
     fn gather(&self, inbox: &Receiver<Command>, commands: &mut Vec<Command>) {
         commands.extend(inbox.try_iter().take(BATCH - 1));
         while commands.len() < BATCH {
-            let left = PAUSE.saturating_sub(self.committed.elapsed());
+            let left = self.pause.saturating_sub(self.committed.elapsed());
             match inbox.recv_timeout(left) {
                 Ok(command) if !left.is_zero() => commands.push(command),
                 Ok(command) => return commands.push(command),
@@ -126,6 +130,7 @@ impl Writer {
         // Removal is its own commit, after the writes that were queued before it.
         let committed = self.commit(&batch);
         self.committed = Instant::now();
+        self.pause = PAUSE * u32::try_from(accepted.len()).unwrap_or(SHARING).min(SHARING);
         if committed.is_ok() {
             let now = Instant::now();
             for Old { keyspace, revision, by, bytes } in superseded {
