@@ -1,7 +1,7 @@
 //! Port-forwards to pods through the workload cluster's API server.
 //!
 //! Each takes over its connection, so it has an HTTP/1.1 connection of its own; their client is created with the first
-//! one.
+//! one, and dropped when none is left.
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
@@ -9,7 +9,8 @@ use capwasm_reconcile::{Cache, CacheError, ClusterId, cache::secret_kind};
 use futures::{FutureExt as _, future::BoxFuture};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use tokio::{io::DuplexStream, sync::OnceCell};
+use parking_lot::Mutex;
+use tokio::io::DuplexStream;
 
 use crate::{
     connector::{ConnectError, Connector},
@@ -81,7 +82,8 @@ pub(crate) struct Forwarder {
     cluster: ClusterId,
     management: Cache,
     connector: Arc<dyn Connector>,
-    client: OnceCell<kube::Client>,
+    /// Of the last port-forwards, until [`Forwarder::rest`].
+    client: Mutex<Option<kube::Client>>,
 }
 
 #[derive(Clone, Copy)]
@@ -103,21 +105,26 @@ impl PodPort<'_> {
 
 impl Forwarder {
     pub(crate) fn new(cluster: ClusterId, management: Cache, connector: Arc<dyn Connector>) -> Self {
-        Self { cluster, management, connector, client: OnceCell::new() }
+        Self { cluster, management, connector, client: Mutex::default() }
     }
 
-    async fn client(&self) -> Result<&kube::Client, ForwardError> {
-        self.client
-            .get_or_try_init(|| async {
-                let ClusterId { namespace, name } = &self.cluster;
-                let unreadable = |source| ForwardError::Kubeconfig { cluster: self.cluster.clone(), source };
-                let secret = kubeconfig::secret_name(name);
-                let secret = self.management.get_live(&secret_kind(), namespace, &secret).await;
-                let secret = secret.map_err(|error| unreadable(Some(error)))?;
-                let kubeconfig = secret.as_ref().and_then(kubeconfig::of_secret).ok_or_else(|| unreadable(None))?;
-                Ok(self.connector.connect_for_forwarding(&self.cluster, &kubeconfig).await?)
-            })
-            .await
+    async fn client(&self) -> Result<kube::Client, ForwardError> {
+        if let Some(client) = self.client.lock().clone() {
+            return Ok(client);
+        }
+        let ClusterId { namespace, name } = &self.cluster;
+        let unreadable = |source| ForwardError::Kubeconfig { cluster: self.cluster.clone(), source };
+        let secret = kubeconfig::secret_name(name);
+        let secret = self.management.get_live(&secret_kind(), namespace, &secret).await;
+        let secret = secret.map_err(|error| unreadable(Some(error)))?;
+        let kubeconfig = secret.as_ref().and_then(kubeconfig::of_secret).ok_or_else(|| unreadable(None))?;
+        let client = self.connector.connect_for_forwarding(&self.cluster, &kubeconfig).await?;
+        Ok(self.client.lock().get_or_insert(client).clone())
+    }
+
+    /// Drops the client: the next port-forward reads the kubeconfig again.
+    pub(crate) fn rest(&self) {
+        *self.client.lock() = None;
     }
 
     /// Connects to a port and runs `first` on the stream: a handshake, whose failure the API server can often explain
@@ -129,7 +136,7 @@ impl Forwarder {
     {
         let timeout = || ForwardError::Timeout { pod: at.name(), port: at.port };
         let reached = tokio::time::timeout(DIAL, async {
-            let pods: Api<Pod> = Api::namespaced(self.client().await?.clone(), at.namespace);
+            let pods: Api<Pod> = Api::namespaced(self.client().await?, at.namespace);
             let refused = |source| ForwardError::Refused { pod: at.name(), port: at.port, source: Box::new(source) };
             let mut forward = pods.portforward(at.pod, &[at.port]).await.map_err(refused)?;
             // The one port that was asked for is there to be taken, once.

@@ -251,7 +251,8 @@ impl Surroundings {
         let client = self.preferred(link, client, kubeconfig).await;
         let now = Timestamp::now();
         *link.last_probe.lock() = Some(now);
-        let cache = Cache::scoped(client, Source::Workload(link.cluster.clone()), self.interests.clone(), WATCHED);
+        let cache =
+            Cache::scoped(client, Source::Workload(Arc::new(link.cluster.clone())), self.interests.clone(), WATCHED);
         let (cluster, management) = (&link.cluster, &self.management);
         let forwarder = Arc::new(Forwarder::new(cluster.clone(), management.clone(), self.connector.clone()));
         let etcd = Arc::new(Connections::new(cluster.clone(), management.clone(), forwarder.clone()));

@@ -18,8 +18,8 @@ use crate::forward::{ForwardError, Forwarder, PodPort};
 /// Client port of members.
 const PORT: u16 = 2379;
 /// Unused connections are closed after this time. Each takes some 200 kB here, and as much of the API server that forwards it; a
-/// settled cluster is asked every ten minutes.
-const IDLE: Duration = Duration::from_secs(10);
+/// cluster is asked many times while it comes up, and every ten minutes when it is settled.
+const IDLE: Duration = Duration::from_secs(3);
 
 pub(crate) struct Connections {
     cluster: ClusterId,
@@ -125,12 +125,13 @@ impl Connections {
 /// Closes idle connections until none is open.
 async fn sweep(connections: Weak<Connections>) {
     loop {
-        tokio::time::sleep(IDLE / 5).await;
+        tokio::time::sleep(IDLE / 3).await;
         let Some(connections) = connections.upgrade() else { return };
         let mut open = connections.open.lock();
         open.clients.retain(|_, used| used.last.elapsed() < IDLE && !used.client.is_closed());
         if open.clients.is_empty() {
             open.swept = false;
+            connections.forwarder.rest();
             return;
         }
     }
