@@ -1,6 +1,7 @@
 //! A client with a token.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
@@ -159,7 +160,16 @@ async fn send(
         request = request.header("content-type", "application/json");
     }
     let request = request.body(Full::new(content)).expect("a request");
-    let answer = http.request(request).await.unwrap_or_else(|error| panic!("{method} {url}: {error}"));
+    // Busy services refuse or drop a connection now and then. What was not done can be asked again.
+    let mut attempts = 1..=50;
+    let answer = loop {
+        match http.request(request.clone()).await {
+            Err(error) if (error.is_connect() || method == Method::GET) && attempts.next().is_some() => {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            answer => break answer.unwrap_or_else(|error| panic!("{method} {url}: {error}")),
+        }
+    };
     let (parts, body) = answer.into_parts();
     let bytes = body.collect().await.unwrap_or_else(|error| panic!("{method} {url}: {error}")).to_bytes();
     let body = match serde_json::from_slice(&bytes) {
