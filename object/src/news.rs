@@ -10,6 +10,24 @@ const BOOKKEEPING: [&str; 4] = ["generation", "managedFields", "resourceVersion"
 /// Fields of a status that say in other words what its other fields say.
 const ABOUT: [&str; 3] = ["lastUpdated", "observedGeneration", "phase"];
 
+/// What others act on of a provider's object, in the words of both contract versions, for [`field`]. The rest of its status is for
+/// people, or sums up what happens to other objects.
+pub const OF_PROVIDED: &[&str] = &[
+    "/metadata/annotations",
+    "/metadata/deletionTimestamp",
+    "/metadata/labels",
+    "/spec",
+    "/status/addresses",
+    "/status/conditions#Available",
+    "/status/conditions#Ready",
+    "/status/dataSecretName",
+    "/status/failureDomains",
+    "/status/failureReason",
+    "/status/initialization",
+    "/status/initialized",
+    "/status/ready",
+];
+
 /// Feeds `hasher` with everything but bookkeeping, fields of the status that sum up others, and of conditions all but the types of
 /// those that are True: reasons, messages and times are for people, and whether something is False or Unknown is as good as the same.
 pub fn digest(object: &Value, hasher: &mut impl Hasher) {
@@ -26,6 +44,12 @@ pub fn digest(object: &Value, hasher: &mut impl Hasher) {
             field => field.hash(hasher),
         }
     }
+}
+
+/// A field by its JSON pointer; behind a `#`, the status of the condition of that type, as in `/status/conditions#Ready`.
+pub fn field<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
+    let Some((conditions, wanted)) = field.split_once('#') else { return object.pointer(field) };
+    object.pointer(conditions)?.as_array()?.iter().find(|condition| condition["type"] == wanted)?.get("status")
 }
 
 fn status(fields: &Map<String, Value>, hasher: &mut impl Hasher) {
@@ -54,6 +78,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_field_is_a_pointer_or_the_status_of_a_condition() {
+        let object =
+            json!({"spec": {"a": 1}, "status": {"conditions": [{"type": "Up"}, {"type": "Ready", "status": "True"}]}});
+        let rows = [
+            ("/spec/a", Some(json!(1))),
+            ("/spec/b", None),
+            ("/status/conditions#Ready", Some(json!("True"))),
+            ("/status/conditions#Up", None),
+            ("/status/conditions#Down", None),
+            ("/spec/a#Ready", None),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(field(&object, name), expected.as_ref(), "{name}");
+        }
+    }
 
     #[test]
     fn what_only_people_read_is_no_news() {

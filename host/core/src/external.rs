@@ -6,8 +6,11 @@ use capwasm_api::conditions::{Condition, Status, mirror};
 use capwasm_api::contract::{self, Contract, ControlPlane, Milestone, Report};
 use capwasm_api::kinds::ContractReference;
 use capwasm_api::names::{condition, reason};
-use capwasm_object::meta;
-use capwasm_reconcile::{CacheError, View, interests::Fields};
+use capwasm_object::{meta, news::OF_PROVIDED};
+use capwasm_reconcile::{
+    CacheError, View,
+    interests::{Fields, News},
+};
 use serde_json::Value;
 
 use crate::kinds;
@@ -161,7 +164,7 @@ async fn follow<T: Report>(
     };
     let object = match fields {
         Some(fields) => view.get_for_fields(&kind, namespace, name, fields).await?,
-        None => view.get(&kind, namespace, name).await?,
+        None => view.with_news(News::In(OF_PROVIDED)).get(&kind, namespace, name).await?,
     };
     Ok(match object {
         Some(object) => External::Found { report: T::read(&object, contract), object, contract },

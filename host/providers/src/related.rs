@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use capwasm_api::names::{CORE_API_VERSION, labels};
 use capwasm_contract::descriptor::{KindDescriptor, Role};
-use capwasm_object::meta;
-use capwasm_reconcile::{CacheError, Selector, View};
+use capwasm_object::{meta, news::OF_PROVIDED};
+use capwasm_reconcile::{CacheError, Selector, View, interests::News};
 use serde_json::Value;
 
 use crate::belongings::{Belongings, Owner};
@@ -48,10 +48,11 @@ impl<'a> Related<'a> {
         let machines = self.view.kind_at(CORE_API_VERSION, "Machine").await?;
         let view = self.view.with_news(Owner::Machine.news());
         let machines = view.list_texts(&machines, Some(self.namespace), &of_cluster).await?;
+        let view = self.view.with_news(News::In(OF_PROVIDED));
         let mut infrastructure = Vec::new();
         for kind in self.kinds.iter().filter(|kind| kind.role == Role::InfrastructureMachine) {
             let kind = self.view.kind_at(&format!("{}/{}", kind.group, kind.version), &kind.kind).await?;
-            infrastructure.extend(self.view.list_texts(&kind, Some(self.namespace), &of_cluster).await?);
+            infrastructure.extend(view.list_texts(&kind, Some(self.namespace), &of_cluster).await?);
         }
         self.found.insert("machines".to_owned(), machines);
         self.found.insert("infrastructure-machines".to_owned(), infrastructure);
@@ -71,7 +72,7 @@ impl<'a> Related<'a> {
             None => self.view.kind(group, kind).await,
         };
         let found = match resolved {
-            Ok(kind) => self.view.get_text(&kind, self.namespace, name).await?,
+            Ok(kind) => self.view.with_news(News::In(OF_PROVIDED)).get_text(&kind, self.namespace, name).await?,
             Err(CacheError::UnknownKind { .. }) => None,
             Err(error) => return Err(error),
         };

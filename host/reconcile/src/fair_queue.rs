@@ -3,7 +3,7 @@
 //! Pure: it neither wakes nor runs a pass. Slots that are divided give one flow (a cluster's objects) at most a quarter of
 //! them, rounded up, however few others there are: a slot that is lent comes back only when its pass ends, so whoever lends more
 //! cannot keep a promise to the next. A flow that has its quarter waits in a line of its own and holds nothing meanwhile;
-//! these lines take turns.
+//! these lines take turns. Whoever does not hurry gets every eighth slot, and those that nobody else waits for.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,6 +14,9 @@ use crate::queue::Rank;
 
 /// What competes for slots, as in fair queuing: namespace and cluster of an object. `None` may take all slots.
 pub(crate) type Flow = Option<Arc<str>>;
+
+/// Slots for those who hurry, between two for those who do not.
+const HURRIED: usize = 7;
 
 /// Holder of a new slot.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub(crate) struct Granted<W> {
 pub(crate) struct FairQueue<W> {
     count: usize,
     taken: usize,
+    /// Slots given to those who hurry since one who does not got one.
+    hurried: usize,
     by_flow: HashMap<Flow, usize>,
     changes: RoundRobin<W>,
     resyncs: RoundRobin<W>,
@@ -41,7 +46,7 @@ struct RoundRobin<W> {
 impl<W> FairQueue<W> {
     pub(crate) fn new(count: usize) -> Self {
         let empty = || RoundRobin { waiting: HashMap::new(), turns: VecDeque::new() };
-        Self { count: count.max(1), taken: 0, by_flow: HashMap::new(), changes: empty(), resyncs: empty() }
+        Self { count: count.max(1), taken: 0, hurried: 0, by_flow: HashMap::new(), changes: empty(), resyncs: empty() }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -86,7 +91,20 @@ impl<W> FairQueue<W> {
             let most = if flow.is_some() { self.count.div_ceil(4) } else { self.count };
             self.taken < self.count && self.by_flow.get(flow).copied().unwrap_or(0) < most
         };
-        let (flow, who) = self.changes.take(may).or_else(|| self.resyncs.take(may))?;
+        let patient = if self.hurried >= HURRIED { self.resyncs.take(may) } else { None };
+        let (flow, who) = match patient {
+            Some(patient) => {
+                self.hurried = 0;
+                patient
+            }
+            None => match self.changes.take(may) {
+                Some(hurried) => {
+                    self.hurried = self.hurried.saturating_add(1);
+                    hurried
+                }
+                None => self.resyncs.take(may)?,
+            },
+        };
         self.taken += 1;
         *self.by_flow.entry(flow.clone()).or_default() += 1;
         Some(Granted { who, flow })

@@ -37,8 +37,9 @@ pub trait Wake: Send + Sync {
     /// `key` has to run again. Must not block.
     fn wake(&self, key: &Key, urgency: Urgency);
 
-    /// The object of `key` itself is at `version` (its resourceVersion) now, or gone. Must not block.
-    fn own_changed(&self, key: &Key, version: u64, urgency: Urgency) {
+    /// `key` has to run again because an object that it read, or its own, is at `version` (its resourceVersion) now, or gone. Must not
+    /// block.
+    fn changed(&self, key: &Key, version: u64, urgency: Urgency) {
         let _ = version;
         self.wake(key, urgency);
     }
@@ -67,11 +68,11 @@ impl Marks<'_> {
 pub type Fields = &'static [&'static str];
 
 /// Which changes a reader has to know of at once. It learns of any other one a little later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum News {
     /// All but what people alone read: see [`capwasm_object::news`].
     Any,
-    /// Those of some fields.
+    /// Those of some fields, as [`capwasm_object::news::field`] names them.
     In(Fields),
 }
 
@@ -157,7 +158,7 @@ struct State {
     readers: Vec<Option<Reader>>,
     free: Vec<u32>,
     kinds: HashMap<(Source, Kind), Readers>,
-    tokens: HashMap<Token, HashSet<u32>>,
+    tokens: HashMap<Token, Few<u32>>,
 }
 
 struct Reader {
@@ -173,10 +174,10 @@ struct Reader {
 struct Readers {
     /// Controllers of the kind.
     subscribers: Vec<ControllerId>,
-    objects: HashMap<Arc<str>, HashMap<Arc<str>, HashSet<Reads>>>,
+    objects: HashMap<Arc<str>, HashMap<Arc<str>, Few<Reads>>>,
     /// By namespace and name.
-    fields: HashMap<Id, HashMap<Fields, HashSet<u32>>>,
-    listings: HashMap<Anchor, HashMap<Listing, HashSet<Reads>>>,
+    fields: HashMap<Id, HashMap<Fields, Few<u32>>>,
+    listings: HashMap<Anchor, HashMap<Listing, Few<Reads>>>,
 }
 
 type Id = (Arc<str>, Arc<str>);
@@ -300,7 +301,7 @@ impl Interests {
             let urgency = if is_news(News::Any) { Urgency::Now } else { Urgency::Later };
             let key = Key::new(kind, change.namespace, change.name);
             tracing::trace!(%key, version = change.version, ?urgency, "changed");
-            subscribers.iter().for_each(|sink| sink.own_changed(&key, change.version, urgency));
+            subscribers.iter().for_each(|sink| sink.changed(&key, change.version, urgency));
         }
         for (sink, key, sight) in &woken {
             let urgency = match sight {
@@ -310,7 +311,7 @@ impl Interests {
                 Sight::Fields(_) => continue,
             };
             tracing::trace!(%kind, change.namespace, change.name, ?urgency, %key, "a change wakes");
-            sink.wake(key, urgency);
+            sink.changed(key, change.version, urgency);
         }
     }
 
@@ -318,7 +319,7 @@ impl Interests {
     pub fn fire(&self, token: &Token) {
         let woken: Vec<_> = {
             let state = self.state.lock();
-            state.tokens.get(token).into_iter().flatten().filter_map(|id| state.reader_of(*id)).collect()
+            state.tokens.get(token).into_iter().flat_map(Few::iter).filter_map(|id| state.reader_of(*id)).collect()
         };
         for (sink, key) in &woken {
             tracing::trace!(?token, %key, "a token wakes");
@@ -481,7 +482,7 @@ impl Readers {
             affected.extend(readers.iter().map(whole));
         }
         if let Some(by_fields) = self.fields.get(&(Arc::from(namespace), Arc::from(name))) {
-            let of = |(fields, readers): (&Fields, &HashSet<u32>)| {
+            let of = |(fields, readers): (&Fields, &Few<u32>)| {
                 let fields = *fields;
                 readers.iter().map(move |id| (*id, Sight::Fields(fields))).collect::<Vec<_>>()
             };
@@ -511,10 +512,40 @@ impl Readers {
     }
 }
 
-fn remove_from<K: Hash + Eq, T: Hash + Eq>(map: &mut HashMap<K, HashSet<T>>, key: &K, one: &T) {
+/// A set, of one member mostly.
+struct Few<T>(Vec<T>);
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Ord> Few<T> {
+    fn insert(&mut self, one: T) {
+        if let Err(at) = self.0.binary_search(&one) {
+            if self.0.is_empty() {
+                self.0.reserve_exact(1);
+            }
+            self.0.insert(at, one);
+        }
+    }
+
+    fn remove(&mut self, one: &T) {
+        if let Ok(at) = self.0.binary_search(one) {
+            self.0.remove(at);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter()
+    }
+}
+
+fn remove_from<K: Hash + Eq, T: Ord>(map: &mut HashMap<K, Few<T>>, key: &K, one: &T) {
     if let Some(readers) = map.get_mut(key) {
         readers.remove(one);
-        if readers.is_empty() {
+        if readers.0.is_empty() {
             map.remove(key);
         }
     }

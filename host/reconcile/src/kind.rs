@@ -169,7 +169,7 @@ pub enum Source {
     /// The management cluster.
     Management,
     /// A workload cluster.
-    Workload(ClusterId),
+    Workload(Arc<ClusterId>),
 }
 
 /// Splits `apiVersion` into group (empty for the core group) and version.

@@ -5,7 +5,8 @@
 //! occupy the host.
 //!
 //! A change may be one that nobody hurries for ([`Urgency::Later`]): what a key wrote itself, or what people alone read. Such changes
-//! are looked at together, [`LATER`] after the first of them, unless the key runs earlier anyway.
+//! are looked at together, [`LATER`] after the first of them, unless the key runs earlier anyway, and behind the keys that somebody
+//! hurries for.
 //!
 //! After a run a key rests for a few times as long as that took, so that changes that follow each other closely are one run: on an
 //! idle host some milliseconds, on a busy one up to [`Rates::most_rest`].
@@ -19,15 +20,15 @@ use std::{
 /// How long a change waits that nobody hurries for.
 pub const LATER: Duration = Duration::from_secs(1);
 
-/// Versions of its object that are remembered while a key runs.
-const MOST_VERSIONS: usize = 16;
+/// Versions of objects that are remembered while a key runs.
+const MOST_VERSIONS: usize = 32;
 
 /// How soon a change has a key run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// As soon as it may.
     Now,
-    /// After [`LATER`], together with what else comes till then.
+    /// After [`LATER`], together with what else comes till then, and behind others.
     Later,
 }
 
@@ -63,7 +64,7 @@ impl Default for Rates {
             burst: 30.0,
             rate: 4.0,
             rest: 4,
-            most_rest: Duration::from_millis(250),
+            most_rest: Duration::from_secs(1),
             retry_rate: 100.0,
             retry_burst: 500.0,
         }
@@ -94,7 +95,7 @@ pub enum Rank {
     First,
     /// Something changed.
     Change,
-    /// Periodic run without a known change.
+    /// Periodic run without a known change, or with one that nobody hurries for.
     Resync,
 }
 
@@ -116,9 +117,11 @@ struct Entry {
     changed: bool,
     /// Changed while it ran, but nobody hurries.
     changed_later: bool,
-    /// Versions that its object had while it ran, until it is known which of them it wrote itself.
+    /// Versions that its object, and those that it reads, had while it ran, until it is known which of them it wrote itself.
     versions: Vec<(u64, Urgency)>,
     timer: Option<(Instant, u64)>,
+    /// How urgent it is when its timer fires.
+    timer_rank: Rank,
     /// When the run that goes on became ready.
     since: Instant,
     /// Until then a change does not make it ready.
@@ -191,27 +194,28 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     pub fn add_later(&mut self, key: &K, now: Instant) {
         let entry = self.entry(key, now);
         match entry.state {
-            State::Idle => self.set_timer(key, now + LATER),
+            State::Idle => self.set_timer(key, now + LATER, Rank::Resync),
             State::Ready { .. } => {}
             State::Running | State::Parked => entry.changed_later = true,
         }
     }
 
-    /// The key's own object is at `version` now. While the key runs that may be its own work: see [`Queue::wrote`].
+    /// The key's own object, or one that it reads, is at `version` now. While the key runs that may be its own work: see
+    /// [`Queue::wrote`].
     pub fn add_version(&mut self, key: &K, version: u64, urgency: Urgency, now: Instant) {
         let entry = self.entry(key, now);
         match (entry.state, urgency) {
             (State::Running | State::Parked, _) if entry.versions.len() < MOST_VERSIONS => {
                 entry.versions.push((version, urgency));
             }
-            // A pass writes its object a few times; somebody else is at it.
+            // A pass writes less; somebody else is at it.
             (State::Running | State::Parked, _) => entry.changed = true,
             (_, Urgency::Now) => self.add(key, now),
             (_, Urgency::Later) => self.add_later(key, now),
         }
     }
 
-    /// The running key made these versions of its own object. It decided on what it wrote, so that it only has to look at it later.
+    /// The running key made these versions of objects. It decided on what it wrote, so that it only has to look at it later.
     pub fn wrote(&mut self, key: &K, versions: &[u64]) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         entry.changed_later |= entry.versions.iter().any(|(version, _)| versions.contains(version));
@@ -323,11 +327,11 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             Outcome::Forget | Outcome::Again => self.make_ready(key, now, Rank::Change),
             _ if changed => self.make_ready_rested(key, now, Rank::Change),
             Outcome::Conflict if conflicts <= rates.free_conflicts => self.make_ready(key, now, Rank::Change),
-            Outcome::Done(after) => self.set_timer(key, now + after),
-            Outcome::RetryAfter(after) => self.set_timer(key, now + after),
+            Outcome::Done(after) => self.set_timer(key, now + after, Rank::Change),
+            Outcome::RetryAfter(after) => self.set_timer(key, now + after, Rank::Change),
             Outcome::Conflict | Outcome::Backoff => {
                 let held_back = self.retries.take(rates.retry_burst, rates.retry_rate, now);
-                self.set_timer(key, now + backoff + held_back);
+                self.set_timer(key, now + backoff + held_back, Rank::Change);
             }
         }
         if later && matches!(outcome, Outcome::Done(_) | Outcome::RetryAfter(_)) {
@@ -363,6 +367,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             changed_later: false,
             versions: Vec::new(),
             timer: None,
+            timer_rank: Rank::Resync,
             since: now,
             rests_until: now,
             failures: 0,
@@ -378,7 +383,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let wait = entry.runs.wait(rates.burst, rates.rate, now);
         if !wait.is_zero() {
-            self.set_timer(key, now + wait);
+            self.set_timer(key, now + wait, rank);
             return;
         }
         entry.state = State::Ready { since: now, rank, news: true };
@@ -389,16 +394,21 @@ impl<K: Clone + Eq + Hash> Queue<K> {
     /// As [`Queue::make_ready`], once the rest after its last run is over.
     fn make_ready_rested(&mut self, key: &K, now: Instant, rank: Rank) {
         match self.entries.get(key).map(|entry| entry.rests_until) {
-            Some(until) if until > now => self.set_timer(key, until),
+            Some(until) if until > now => self.set_timer(key, until, rank),
             _ => self.make_ready(key, now, rank),
         }
     }
 
-    /// Sets the timer of a key, unless an earlier one is set.
-    fn set_timer(&mut self, key: &K, at: Instant) {
+    /// Sets the timer of a key, unless an earlier one is set, which is as urgent then as this one.
+    fn set_timer(&mut self, key: &K, at: Instant, rank: Rank) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         match entry.timer {
-            Some((earlier, _)) if earlier <= at => return,
+            Some((earlier, _)) if earlier <= at => {
+                if rank == Rank::Change {
+                    entry.timer_rank = rank;
+                }
+                return;
+            }
             Some(later) => {
                 self.timers.remove(&later);
             }
@@ -406,7 +416,7 @@ impl<K: Clone + Eq + Hash> Queue<K> {
         }
         self.timer_count += 1;
         let timer = (at, self.timer_count);
-        entry.timer = Some(timer);
+        (entry.timer, entry.timer_rank) = (Some(timer), rank);
         self.timers.insert(timer, key.clone());
     }
 
@@ -416,7 +426,8 @@ impl<K: Clone + Eq + Hash> Queue<K> {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.timer = None;
                 if entry.state == State::Idle {
-                    self.make_ready_rested(&key, now, Rank::Change);
+                    let rank = entry.timer_rank;
+                    self.make_ready_rested(&key, now, rank);
                 }
             }
         }

@@ -42,7 +42,7 @@ impl Default for Limits {
             requests: 256,
             keys: 32,
             log_lines: 500,
-            concurrency: 64,
+            concurrency: 32,
         }
     }
 }

@@ -40,7 +40,7 @@ pub struct RuntimeOptions {
 impl Default for RuntimeOptions {
     fn default() -> Self {
         RuntimeOptions {
-            max_in_flight: 256,
+            max_in_flight: 128,
             max_memory_bytes: 512 << 20,
             max_component_bytes: 64 << 20,
             aot_dir: None,

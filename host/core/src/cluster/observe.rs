@@ -8,6 +8,7 @@ use capwasm_api::contract::{ControlPlane, InfrastructureCluster};
 use capwasm_api::kinds::Cluster;
 use capwasm_api::names::{condition, labels};
 use capwasm_object::meta;
+use capwasm_reconcile::interests::{Fields, News};
 use capwasm_reconcile::{CacheError, ClusterId, Kind, Pass, ReconcileError, Selector, View};
 use capwasm_remote::Remote;
 use jiff::Timestamp;
@@ -109,8 +110,11 @@ fn initialized(observed: &Observed) -> bool {
         || reported.is_some_and(|report| report.initialized)
 }
 
+/// What the Cluster has to hear of at once of its Machines and their owners: their numbers in its status are for people.
+const OF_MEMBER: Fields = &["/metadata/deletionTimestamp", "/status/conditions#Available"];
+
 /// Objects of a kind with the cluster's label.
 async fn members(view: &View, kind: &Kind, pass: &Pass<'_>) -> Result<Vec<Arc<Value>>, CacheError> {
     let selector = Selector::labels([(labels::CLUSTER_NAME, pass.key.name.as_str())]);
-    view.list(kind, Some(&pass.key.namespace), &selector).await
+    view.with_news(News::In(OF_MEMBER)).list(kind, Some(&pass.key.namespace), &selector).await
 }

@@ -19,8 +19,6 @@ use crate::{
 
 /// Namespace and name.
 type Id = (Arc<str>, Arc<str>);
-/// The objects that share a label or an owner, in listing order.
-type Postings = BTreeMap<Id, Arc<Entry>>;
 
 pub(super) struct Entry {
     id: Id,
@@ -71,7 +69,9 @@ impl Entry {
         let mut state = hasher.build_hasher();
         match news {
             News::Any => capwasm_object::news::digest(&object, &mut state),
-            News::In(fields) => fields.iter().for_each(|pointer| object.pointer(pointer).hash(&mut state)),
+            News::In(fields) => {
+                fields.iter().for_each(|field| capwasm_object::news::field(&object, field).hash(&mut state))
+            }
         }
         let digest = state.finish();
         self.digests.lock().push((news, digest));
@@ -98,6 +98,34 @@ struct Data {
     by_label: HashMap<Label, Postings>,
     by_owner: HashMap<Arc<str>, Postings>,
     bytes: usize,
+}
+
+/// The objects that share a label or an owner, in listing order. Most have one member, so that a tree would be mostly room.
+#[derive(Default)]
+struct Postings(Vec<Arc<Entry>>);
+
+impl Postings {
+    fn find(&self, id: &Id) -> Result<usize, usize> {
+        self.0.binary_search_by(|entry| entry.id.cmp(id))
+    }
+
+    fn insert(&mut self, entry: Arc<Entry>) {
+        match self.find(&entry.id) {
+            Ok(at) => self.0[at] = entry,
+            Err(at) => {
+                if self.0.is_empty() {
+                    self.0.reserve_exact(1);
+                }
+                self.0.insert(at, entry);
+            }
+        }
+    }
+
+    fn remove(&mut self, id: &Id) {
+        if let Ok(at) = self.find(id) {
+            self.0.remove(at);
+        }
+    }
 }
 
 /// Reached version, and waiters for later ones.
@@ -148,10 +176,11 @@ impl Store {
         };
         let by_owner = selector.owner().map(|owner| data.by_owner.get(owner));
         let by_label = selector.exact().map(|(key, value)| data.by_label.get(&(key.clone(), value.clone())));
-        let smallest = by_owner.into_iter().chain(by_label).min_by_key(|postings| postings.map_or(0, BTreeMap::len));
+        let smallest =
+            by_owner.into_iter().chain(by_label).min_by_key(|postings| postings.map_or(0, |postings| postings.0.len()));
         match smallest {
             Some(None) => Vec::new(),
-            Some(Some(postings)) => postings.values().filter(|entry| wanted(entry)).cloned().collect(),
+            Some(Some(postings)) => postings.0.iter().filter(|entry| wanted(entry)).cloned().collect(),
             None => match namespace {
                 Some(namespace) => data.objects.get(namespace).into_iter().flat_map(BTreeMap::values).collect(),
                 None => data.objects.values().flat_map(BTreeMap::values).collect::<Vec<_>>(),
@@ -251,8 +280,7 @@ impl Store {
             {
                 return (id, version);
             }
-            data.remove(&id);
-            data.insert(entry.clone());
+            data.insert(entry.clone(), held.as_deref());
             held
         };
         let (before, now) = (old.as_deref().map(Entry::marks), Some(entry.marks()));
@@ -312,9 +340,11 @@ impl Store {
         let metadata = &object["metadata"];
         let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
         let data = self.data.read();
-        let namespace: Arc<str> = match data.objects.get_key_value(text("namespace")) {
-            Some((namespace, _)) => namespace.clone(),
-            None => text("namespace").into(),
+        let (namespace, name) = match data.objects.get_key_value(text("namespace")) {
+            Some((namespace, names)) => {
+                (namespace.clone(), names.get_key_value(text("name")).map(|(name, _)| name.clone()))
+            }
+            None => (text("namespace").into(), None),
         };
         let labels = metadata
             .get("labels")
@@ -334,7 +364,7 @@ impl Store {
             .map(|uid| data.by_owner.get_key_value(uid).map_or_else(|| uid.into(), |(shared, _)| shared.clone()))
             .collect();
         Entry {
-            id: (namespace, text("name").into()),
+            id: (namespace, name.unwrap_or_else(|| text("name").into())),
             uid: text("uid").into(),
             version: text("resourceVersion").parse().unwrap_or(0),
             deleting: metadata.get("deletionTimestamp").is_some(),
@@ -348,13 +378,23 @@ impl Store {
 }
 
 impl Data {
-    fn insert(&mut self, entry: Arc<Entry>) {
+    /// Adds an object, in the place of `old`, which is what is held under its name.
+    fn insert(&mut self, entry: Arc<Entry>, old: Option<&Entry>) {
+        if let Some(old) = old {
+            self.bytes -= old.encoded.len();
+            for label in old.labels.iter().filter(|label| !entry.labels.contains(label)) {
+                remove_from(&mut self.by_label, label, &old.id);
+            }
+            for owner in old.owners.iter().filter(|owner| !entry.owners.contains(owner)) {
+                remove_from(&mut self.by_owner, owner, &old.id);
+            }
+        }
         self.bytes += entry.encoded.len();
         for label in &entry.labels {
-            self.by_label.entry(label.clone()).or_default().insert(entry.id.clone(), entry.clone());
+            self.by_label.entry(label.clone()).or_default().insert(entry.clone());
         }
         for owner in &entry.owners {
-            self.by_owner.entry(owner.clone()).or_default().insert(entry.id.clone(), entry.clone());
+            self.by_owner.entry(owner.clone()).or_default().insert(entry.clone());
         }
         self.objects.entry(entry.id.0.clone()).or_default().insert(entry.id.1.clone(), entry);
     }
@@ -379,7 +419,7 @@ impl Data {
 fn remove_from<K: std::hash::Hash + Eq>(index: &mut HashMap<K, Postings>, key: &K, id: &Id) {
     if let Some(postings) = index.get_mut(key) {
         postings.remove(id);
-        if postings.is_empty() {
+        if postings.0.is_empty() {
             index.remove(key);
         }
     }

@@ -98,6 +98,17 @@ fn who_is_forgotten_gets_nothing() {
     assert_eq!(who_has_it(queue.release(&of("b"))).as_deref(), Some("b2"));
 }
 
+#[test]
+fn who_does_not_hurry_gets_every_eighth_slot_of_a_busy_host() {
+    let mut queue = FairQueue::new(1);
+    assert!(queue.ask(None, 0, Rank::Change).is_some());
+    (1..=20).for_each(|key| assert_eq!(queue.ask(None, key, Rank::Change), None));
+    (101..=102).for_each(|key| assert_eq!(queue.ask(None, key, Rank::Resync), None));
+    let order: Vec<u32> = std::iter::from_fn(|| queue.release(&None).map(|granted| granted.who)).collect();
+    let expected = [(1..=6).collect(), vec![101], (7..=13).collect(), vec![102], (14..=20).collect::<Vec<_>>()];
+    assert_eq!(order, expected.concat());
+}
+
 /// Random flows, ranks, endings and sizes: never more than there are, never more than a quarter for one, nobody waits who may
 /// go on, and everybody has a slot in the end, exactly once.
 #[test]

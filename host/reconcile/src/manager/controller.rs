@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     apply::Applied,
-    cache::{Cache, CacheError, Written},
+    cache::{Cache, CacheError, Mark, Written},
     fair_queue::Flow,
     interests::ControllerId,
     kind::{ClusterId, Key, Kind, Source},
@@ -273,7 +273,7 @@ impl Controller {
         applied
     }
 
-    /// Waits for the caches, and says when the key runs next, and which versions of its object the pass made.
+    /// Waits for the caches, and says when the key runs next, and which versions of objects the pass made.
     async fn conclude(&self, key: &Key, ended: Ended, started: Instant) -> (Outcome, Vec<u64>) {
         let seconds = started.elapsed().as_secs_f64();
         let (outcome, wrote) = match ended {
@@ -283,8 +283,13 @@ impl Controller {
                 if !applied.results.is_empty() {
                     self.results.lock().insert(key.clone(), applied.results);
                 }
+                let made = applied.written.iter().filter_map(|one| match one.mark {
+                    Mark::Version(version) => Some(version),
+                    Mark::Gone(_) => None,
+                });
+                let made = applied.own_versions.iter().copied().chain(made).collect();
                 self.caught_up(applied.written).await;
-                (outcome, applied.own_versions)
+                (outcome, made)
             }
             Ended::Failed(_) | Ended::Panicked => (Outcome::Backoff, Vec::new()),
         };

@@ -111,7 +111,7 @@ impl Scheduler {
         self.waiting_for.lock().drain().collect()
     }
 
-    /// `wrote` are the versions that the run made of the key's own object.
+    /// `wrote` are the versions that the run made of objects.
     pub(super) fn done(&self, key: &Key, outcome: Outcome, wrote: &[u64]) {
         if matches!(outcome, Outcome::Backoff | Outcome::Conflict | Outcome::RetryAfter(_)) {
             self.retries.inc();
@@ -141,7 +141,7 @@ impl Wake for Scheduler {
         });
     }
 
-    fn own_changed(&self, key: &Key, version: u64, urgency: Urgency) {
+    fn changed(&self, key: &Key, version: u64, urgency: Urgency) {
         self.adds.inc();
         self.with(|queue, now| queue.add_version(key, version, urgency, now));
     }

@@ -119,6 +119,24 @@ fn changes_that_nobody_hurries_for_are_one_run() {
 }
 
 #[test]
+fn a_change_that_nobody_hurries_for_is_behind_others_until_one_comes_that_somebody_does() {
+    let (mut queue, now) = queue();
+    let ranks = |queue: &mut Queue<u32>, at: Instant| std::iter::from_fn(|| queue.ready(at)).collect::<Vec<_>>();
+    queue.add_later(&1, now);
+    assert_eq!(ranks(&mut queue, now + LATER), [(1, Rank::Resync)]);
+    queue.add(&1, now + LATER);
+    assert_eq!(ranks(&mut queue, now + LATER), [(1, Rank::Change)]);
+    queue.start(&1, now + LATER).unwrap();
+    // Asked to run again long after: that it runs earlier, for another reason, makes it no more urgent.
+    queue.add_later(&1, now + LATER);
+    queue.done(&1, Outcome::Done(LONG), 0.5, now + LATER);
+    assert_eq!(ranks(&mut queue, now + LATER * 2), [(1, Rank::Resync)]);
+    queue.start(&1, now + LATER * 2).unwrap();
+    queue.done(&1, Outcome::Done(LONG), 0.5, now + LATER * 2);
+    assert_eq!(ranks(&mut queue, now + LONG * 2), [(1, Rank::Change)]);
+}
+
+#[test]
 fn failures_back_off_to_a_limit_and_success_forgives() {
     let (mut queue, mut now) = queue();
     queue.add(&1, now);

@@ -106,7 +106,7 @@ async fn servers_without_streaming_lists_are_listed_in_pages() {
 async fn a_part_of_a_kind_is_watched_once_it_is_listed() {
     let world = World::start().await;
     const PART: Scope = Scope::Only(&[Extent::part("", "ConfigMap", "default", &[("tier", "a")])]);
-    let source = Source::Workload(ClusterId::new("default", "c"));
+    let source = Source::Workload(Arc::new(ClusterId::new("default", "c")));
     let cache = Cache::scoped(world.client.clone(), source, world.interests.clone(), PART);
     let (woken, kind) = (Arc::new(AtomicUsize::new(0)), config_kind());
     let reader = world.interests.register(Arc::new(Count(woken.clone())));
@@ -148,7 +148,7 @@ async fn a_part_of_a_kind_is_watched_once_it_is_listed() {
 async fn a_kind_that_is_followed_is_watched_whole_and_wakes_whoever_read_it() {
     let world = World::start().await;
     const PART: Scope = Scope::Only(&[Extent::part("", "ConfigMap", "default", &[("tier", "a")])]);
-    let source = Source::Workload(ClusterId::new("default", "c"));
+    let source = Source::Workload(Arc::new(ClusterId::new("default", "c")));
     let cache = Cache::scoped(world.client.clone(), source, world.interests.clone(), PART);
     let (woken, config, widget) = (Arc::new(AtomicUsize::new(0)), config_kind(), world.widget.clone());
     let reader = world.interests.register(Arc::new(Count(woken.clone())));

@@ -436,7 +436,7 @@ async fn a_workload_cluster_that_is_lost_after_a_write_does_not_block_the_key() 
             }
         }
     });
-    let source = Source::Workload(id.clone());
+    let source = Source::Workload(Arc::new(id.clone()));
     let cache = Cache::new(kube::Client::new(service, "default"), source, world.interests.clone());
     cache.synced(&config_kind()).await.unwrap();
     world.tap.hold(Some("configmaps"));
