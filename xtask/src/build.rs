@@ -60,15 +60,25 @@ fn precompile() -> Result<()> {
     std::fs::rename(&part, &program).with_context(|| format!("unable to write {}", program.display()))
 }
 
-/// The providers as components. They are built in a folder of their own: another profile and another target than the
-/// host's would otherwise wait for its lock.
-pub fn plugins() -> Result<()> {
+/// The bundled providers as components.
+fn plugins() -> Result<()> {
+    build_components(&[])
+}
+
+/// The bundled providers and the samples as components.
+pub fn plugins_and_samples() -> Result<()> {
+    build_components(&SAMPLES)
+}
+
+/// The bundled providers and some samples as components. They are built in a folder of their own: another profile and another target
+/// than the host's would otherwise wait for its lock.
+fn build_components(samples: &[&'static str]) -> Result<()> {
     let build = target().join("plugins-build");
     let mut by_profile: BTreeMap<String, Vec<(&str, &str)>> = BTreeMap::new();
     for name in PLUGINS {
         by_profile.entry(profile(name)?).or_default().push((name, "plugins"));
     }
-    for name in SAMPLES {
+    for name in samples {
         by_profile.entry("plugin".to_owned()).or_default().push((name, "samples"));
     }
     for (profile, components) in by_profile {

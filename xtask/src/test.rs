@@ -67,7 +67,7 @@ pub fn run(options: &Options) -> Result<()> {
         Part::Kubeadm => machine.kubeadm,
         _ => true,
     });
-    build::plugins()?;
+    build::plugins_and_samples()?;
     let mut binaries = binaries::build()?;
     if !options.only.is_empty() {
         binaries.retain(|binary| options.only.iter().any(|part| part.binaries().contains(&&*binary.name)));
