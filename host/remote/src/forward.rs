@@ -9,8 +9,7 @@ use capwasm_reconcile::{Cache, CacheError, ClusterId, cache::secret_kind};
 use futures::{FutureExt as _, future::BoxFuture};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use parking_lot::Mutex;
-use tokio::io::DuplexStream;
+use tokio::{io::DuplexStream, sync::Mutex};
 
 use crate::{
     connector::{ConnectError, Connector},
@@ -109,8 +108,10 @@ impl Forwarder {
     }
 
     async fn client(&self) -> Result<kube::Client, ForwardError> {
-        if let Some(client) = self.client.lock().clone() {
-            return Ok(client);
+        // Held while it is made: the members of one etcd are asked at the same time.
+        let mut known = self.client.lock().await;
+        if let Some(client) = &*known {
+            return Ok(client.clone());
         }
         let ClusterId { namespace, name } = &self.cluster;
         let unreadable = |source| ForwardError::Kubeconfig { cluster: self.cluster.clone(), source };
@@ -119,12 +120,14 @@ impl Forwarder {
         let secret = secret.map_err(|error| unreadable(Some(error)))?;
         let kubeconfig = secret.as_ref().and_then(kubeconfig::of_secret).ok_or_else(|| unreadable(None))?;
         let client = self.connector.connect_for_forwarding(&self.cluster, &kubeconfig).await?;
-        Ok(self.client.lock().get_or_insert(client).clone())
+        Ok(known.insert(client).clone())
     }
 
-    /// Drops the client: the next port-forward reads the kubeconfig again.
+    /// Drops the client, unless one is being made: the next port-forward reads the kubeconfig again.
     pub(crate) fn rest(&self) {
-        *self.client.lock() = None;
+        if let Ok(mut known) = self.client.try_lock() {
+            *known = None;
+        }
     }
 
     /// Connects to a port and runs `first` on the stream: a handshake, whose failure the API server can often explain

@@ -424,3 +424,49 @@ fn remove_from<K: std::hash::Hash + Eq>(index: &mut HashMap<K, Postings>, key: &
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_changed_object_is_found_by_what_it_has_now_and_by_nothing_else() {
+        let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
+        let store = Store::new(Source::Management, kind, Interests::new());
+        let put = |name: &str, version: u64, labels: Value, owner: &str| {
+            store.apply(json!({"metadata": {
+                "name": name, "namespace": "ns", "uid": format!("uid-{name}"), "resourceVersion": version.to_string(),
+                "labels": labels, "ownerReferences": [{"uid": owner}, {"uid": owner}],
+            }}));
+        };
+        let named = |selector: &Selector| -> Vec<String> {
+            store.list(None, selector).iter().map(|entry| entry.id.1.to_string()).collect()
+        };
+        let by = |key: &str, value: &str| named(&Selector::labels([(key, value)]));
+        put("b", 1, json!({"in": "x", "stays": "s"}), "one");
+        put("a", 2, json!({"in": "x", "stays": "s"}), "one");
+        assert_eq!(
+            (by("in", "x"), named(&Selector::owned_by("one"))),
+            (vec!["a".into(), "b".into()], vec!["a".into(), "b".into()])
+        );
+        put("b", 3, json!({"in": "y", "stays": "s"}), "two");
+        assert_eq!(
+            (by("in", "x"), by("in", "y"), by("stays", "s")),
+            (vec!["a".into()], vec!["b".into()], vec!["a".into(), "b".into()])
+        );
+        assert_eq!(
+            (named(&Selector::owned_by("one")), named(&Selector::owned_by("two"))),
+            (vec!["a".into()], vec!["b".into()])
+        );
+        store.delete(&json!({"metadata": {"name": "b", "namespace": "ns", "uid": "uid-b", "resourceVersion": "4"}}));
+        store.delete(&json!({"metadata": {"name": "a", "namespace": "ns", "uid": "uid-a", "resourceVersion": "5"}}));
+        let data = store.data.read();
+        assert!(
+            data.by_label.is_empty() && data.by_owner.is_empty() && data.objects.is_empty(),
+            "nothing is left of them"
+        );
+        assert_eq!(data.bytes, 0);
+    }
+}

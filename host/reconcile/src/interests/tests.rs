@@ -216,3 +216,34 @@ fn the_cost_of_a_change_does_not_grow_with_the_number_of_clusters() {
     let largest = state.kinds.values().flat_map(|readers| readers.listings.values()).map(HashMap::len).max();
     assert!(largest.unwrap() <= 4, "a shared label anchors {largest:?} listings");
 }
+
+/// What [`Wake::changed`] is told, by which a queue knows a key's own work.
+#[derive(Default)]
+struct Versions(Mutex<Vec<(String, u64)>>);
+
+impl Wake for Versions {
+    fn wake(&self, key: &Key, _: Urgency) {
+        self.0.lock().push((key.name.clone(), 0));
+    }
+
+    fn changed(&self, key: &Key, version: u64, _: Urgency) {
+        self.0.lock().push((key.name.clone(), version));
+    }
+}
+
+#[test]
+fn readers_are_told_the_version_of_what_they_read() {
+    let world = World::new();
+    let versions = Arc::new(Versions::default());
+    let controller = world.interests.register(versions.clone());
+    let token = Token::new("t");
+    let reading = world.interests.begin(controller, &world.key("r"));
+    world.interests.note(reading, world.object("m"));
+    world.interests.note(reading, Interest::Token(token.clone()));
+    world.interests.finish(reading);
+    let none = Marks { labels: &[], owners: &[] };
+    let change = Change { namespace: "ns", name: "m", version: 7, old: None, new: Some(none) };
+    world.interests.changed(&Source::Management, &world.machine, &change, |_| true);
+    world.interests.fire(&token);
+    assert_eq!(*versions.0.lock(), [("r".to_owned(), 7), ("r".to_owned(), 0)]);
+}
