@@ -1,6 +1,6 @@
 //! One watch per kind per process. Kinds are added at run time, by the first read.
 //!
-//! What is kept of an object is its encoded bytes (without managedFields) and the few fields that are indexed; parsed
+//! What is kept of an object is its compressed text (without managedFields) and the few fields that are indexed; parsed
 //! JSON costs several times its bytes and exists only while a reader uses it. Secrets and CRDs are kept as metadata
 //! only: the data of a Secret is read live, and schemas are big.
 //!
@@ -12,6 +12,7 @@ mod lean;
 mod request;
 mod scope;
 mod store;
+mod text;
 mod watch;
 
 use std::{
@@ -146,10 +147,10 @@ impl Found {
         }
     }
 
-    fn text(self) -> String {
+    fn text(self) -> Result<String, CacheError> {
         match self {
-            Found::Held(entry) => entry.text().to_owned(),
-            Found::Live(object) => object.to_string(),
+            Found::Held(entry) => entry.text().map_err(CacheError::Decode),
+            Found::Live(object) => Ok(object.to_string()),
         }
     }
 }
@@ -266,7 +267,7 @@ impl Cache {
         self.0.watches.read().len()
     }
 
-    /// Number of cached objects, and their encoded bytes.
+    /// Number of cached objects, and the bytes of their texts as they are held.
     pub fn size(&self) -> (usize, usize) {
         let watches = self.0.watches.read();
         watches.values().map(|watch| watch.store().size()).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
@@ -298,7 +299,7 @@ impl Cache {
     /// # Errors
     /// As [`Cache::get`].
     pub async fn get_text(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<String>, CacheError> {
-        Ok(self.find(kind, namespace, name).await?.map(Found::text))
+        self.find(kind, namespace, name).await?.map(Found::text).transpose()
     }
 
     async fn find(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Found>, CacheError> {
@@ -337,7 +338,7 @@ impl Cache {
         namespace: Option<&str>,
         selector: &Selector,
     ) -> Result<Vec<String>, CacheError> {
-        Ok(self.find_all(kind, namespace, selector).await?.into_iter().map(Found::text).collect())
+        self.find_all(kind, namespace, selector).await?.into_iter().map(Found::text).collect()
     }
 
     async fn find_all(

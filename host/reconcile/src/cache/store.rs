@@ -10,7 +10,10 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::request::complete;
+use super::{
+    request::complete,
+    text::{Samples, Text},
+};
 use crate::{
     interests::{Change, Interests, Marks, News},
     kind::{Kind, Source},
@@ -28,7 +31,7 @@ pub(super) struct Entry {
     pub(super) deleting: bool,
     labels: Box<[Label]>,
     owners: Box<[Arc<str>]>,
-    encoded: Box<str>,
+    text: Text,
     /// The parsed object, as long as it is in use.
     parsed: Mutex<Weak<Value>>,
     /// Of what is news to somebody.
@@ -42,7 +45,7 @@ impl Entry {
         if let Some(object) = parsed.upgrade() {
             return Ok(object);
         }
-        let object = Arc::new(serde_json::from_str(&self.encoded)?);
+        let object = Arc::new(serde_json::from_str(&self.text.unpack()?)?);
         *parsed = Arc::downgrade(&object);
         Ok(object)
     }
@@ -51,8 +54,8 @@ impl Entry {
         self.labels.iter().find(|label| &*label.0 == key).map(|label| label.1.clone())
     }
 
-    pub(super) fn text(&self) -> &str {
-        &self.encoded
+    pub(super) fn text(&self) -> Result<String, serde_json::Error> {
+        self.text.unpack()
     }
 
     /// Whether they differ in what is news. What cannot be parsed differs.
@@ -89,6 +92,7 @@ pub(super) struct Store {
     interests: Arc<Interests>,
     data: RwLock<Data>,
     progress: Mutex<Progress>,
+    samples: Arc<Samples>,
     hasher: RandomState,
 }
 
@@ -147,6 +151,7 @@ pub(super) struct Listing {
 impl Store {
     pub(super) fn new(source: Source, kind: Kind, interests: Arc<Interests>) -> Self {
         Self {
+            samples: Samples::of(&kind),
             source,
             kind,
             interests,
@@ -196,7 +201,7 @@ impl Store {
         self.data.read().objects.values().flat_map(BTreeMap::values).map(|entry| entry.id.clone()).collect()
     }
 
-    /// Number of objects, and their encoded bytes.
+    /// Number of objects, and the bytes of their texts as they are held.
     pub(super) fn size(&self) -> (usize, usize) {
         let data = self.data.read();
         (data.objects.values().map(BTreeMap::len).sum(), data.bytes)
@@ -276,7 +281,7 @@ impl Store {
             let mut data = self.data.write();
             let held = data.objects.get(&id.0).and_then(|names| names.get(&id.1)).cloned();
             if let Some(held) = &held
-                && (held.version > version || (held.version == version && held.encoded == entry.encoded))
+                && (held.version > version || (held.version == version && held.text.is(&entry.text)))
             {
                 return (id, version);
             }
@@ -370,7 +375,7 @@ impl Store {
             deleting: metadata.get("deletionTimestamp").is_some(),
             labels,
             owners,
-            encoded: object.to_string().into_boxed_str(),
+            text: self.samples.pack(&object.to_string()),
             parsed: Mutex::default(),
             digests: Mutex::default(),
         }
@@ -381,7 +386,7 @@ impl Data {
     /// Adds an object, in the place of `old`, which is what is held under its name.
     fn insert(&mut self, entry: Arc<Entry>, old: Option<&Entry>) {
         if let Some(old) = old {
-            self.bytes -= old.encoded.len();
+            self.bytes -= old.text.size();
             for label in old.labels.iter().filter(|label| !entry.labels.contains(label)) {
                 remove_from(&mut self.by_label, label, &old.id);
             }
@@ -389,7 +394,7 @@ impl Data {
                 remove_from(&mut self.by_owner, owner, &old.id);
             }
         }
-        self.bytes += entry.encoded.len();
+        self.bytes += entry.text.size();
         for label in &entry.labels {
             self.by_label.entry(label.clone()).or_default().insert(entry.clone());
         }
@@ -405,7 +410,7 @@ impl Data {
         if names.is_empty() {
             self.objects.remove(&id.0);
         }
-        self.bytes -= entry.encoded.len();
+        self.bytes -= entry.text.size();
         for label in &entry.labels {
             remove_from(&mut self.by_label, label, id);
         }
