@@ -1,6 +1,6 @@
 //! GET: objects, lists and watches, in the form that the client asked for.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use capwasm_object::meta;
 use futures::StreamExt as _;
 use http::header;
@@ -72,15 +72,15 @@ pub(super) async fn list(
     if let Some(remaining) = page.remaining {
         metadata["remainingItemCount"] = json!(remaining);
     }
-    let items = page.items.iter().map(|(_, data)| data);
+    let items = page.items.into_iter().map(|(_, data)| data);
     match form {
-        Form::Json => Ok(Reply::json(join(&resource.api_version(), &resource.list_kind, &metadata, items))),
+        Form::Json => Ok(document(&resource.api_version(), &resource.list_kind, &metadata, items.collect())),
         Form::Metadata => {
-            let items = items.map(|data| Ok(Bytes::from(partial(data)?.to_string()))).collect::<ApiResult<Vec<_>>>()?;
-            Ok(Reply::json(join("meta.k8s.io/v1", "PartialObjectMetadataList", &metadata, items.iter())))
+            let items = items.map(|data| Ok(Bytes::from(partial(&data)?.to_string()))).collect::<ApiResult<_>>()?;
+            Ok(document("meta.k8s.io/v1", "PartialObjectMetadataList", &metadata, items))
         }
         Form::Table => {
-            let items = items.map(|data| parse(data)).collect::<ApiResult<Vec<_>>>()?;
+            let items = items.map(|data| parse(&data)).collect::<ApiResult<Vec<_>>>()?;
             let now = registry.config.clock.stamp();
             let mut table = table::render(&columns(resource), &items, &now, true, include_object(call)?);
             table["metadata"] = metadata;
@@ -90,25 +90,9 @@ pub(super) async fn list(
 }
 
 /// A list document around items that are JSON already.
-pub(super) fn join<'a>(
-    api_version: &str,
-    kind: &str,
-    metadata: &Value,
-    items: impl Iterator<Item = &'a Bytes>,
-) -> Bytes {
-    let mut list = BytesMut::new();
-    list.extend_from_slice(
-        format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":[")
-            .as_bytes(),
-    );
-    for (index, item) in items.enumerate() {
-        if index > 0 {
-            list.extend_from_slice(b",");
-        }
-        list.extend_from_slice(item);
-    }
-    list.extend_from_slice(b"]}");
-    list.freeze()
+pub(super) fn document(api_version: &str, kind: &str, metadata: &Value, items: Vec<Bytes>) -> Reply {
+    let head = format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":[");
+    Reply { body: Body::list(&head, items, "]}"), ..Reply::json(Bytes::new()) }
 }
 
 pub(super) async fn watch(

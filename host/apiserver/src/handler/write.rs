@@ -156,12 +156,8 @@ pub(super) async fn delete_collection(
     let request = ListRequest::parse(&call.query, resource, namespace)?;
     let page = registry.delete_collection(resource, &request, &delete_options(call)?).await?;
     let metadata = json!({"resourceVersion": page.revision.to_string()});
-    Ok(Reply::json(read::join(
-        &resource.api_version(),
-        &resource.list_kind,
-        &metadata,
-        page.items.iter().map(|(_, data)| data),
-    )))
+    let items = page.items.into_iter().map(|(_, data)| data).collect();
+    Ok(read::document(&resource.api_version(), &resource.list_kind, &metadata, items))
 }
 
 /// Evicts a pod: deletes it unless a PodDisruptionBudget forbids. Without a kubelet there is no grace period.
