@@ -18,8 +18,8 @@ use crate::conversion::InProcess;
 use crate::readiness::{self, Readiness};
 use crate::{admission, files};
 
-/// Page cache of the store in bytes: enough for some ten thousand objects.
-const STORE_CACHE: usize = 16 << 20;
+/// Page cache of the store in bytes: what is written often. The rest is in the system's page cache.
+const STORE_CACHE: usize = 8 << 20;
 /// Kubernetes version whose API the server follows.
 const GIT_VERSION: &str = "v1.34.0+capwasm";
 
