@@ -10,22 +10,28 @@ pub fn diff(from: &Value, to: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (from, to) else {
         return (from != to).then(|| without_nulls(to));
     };
-    let mut patch = Map::new();
-    for (key, value) in new.iter().filter(|(_, value)| !value.is_null()) {
-        let difference = match old.get(key).filter(|held| !held.is_null()) {
-            Some(held) => diff(held, value),
-            None => Some(without_nulls(value)),
-        };
-        if let Some(difference) = difference {
-            patch.insert(key.clone(), difference);
-        }
-    }
-    for (key, _) in old.iter().filter(|(_, held)| !held.is_null()) {
-        if new.get(key).is_none_or(Value::is_null) {
-            patch.insert(key.clone(), Value::Null);
-        }
-    }
+    let patch = diff_fields(old, new, |_| true);
     (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// The patch from one map to another, of the fields that are `wanted`.
+pub fn diff_fields(
+    from: &Map<String, Value>,
+    to: &Map<String, Value>,
+    wanted: impl Fn(&str) -> bool,
+) -> Map<String, Value> {
+    let keys = to.keys().chain(from.keys().filter(|key| !to.contains_key(*key))).filter(|key| wanted(key));
+    keys.filter_map(|key| Some((key.clone(), diff_optional(from.get(key), to.get(key))?))).collect()
+}
+
+/// The patch of a field from one value to another, absent ones included; `None` when they are equal.
+pub fn diff_optional(from: Option<&Value>, to: Option<&Value>) -> Option<Value> {
+    match (from.filter(|from| !from.is_null()), to.filter(|to| !to.is_null())) {
+        (None, None) => None,
+        (None, Some(to)) => Some(without_nulls(to)),
+        (Some(_), None) => Some(Value::Null),
+        (Some(from), Some(to)) => diff(from, to),
+    }
 }
 
 /// Applies a patch to `target`, which becomes a map if the patch is one.

@@ -7,35 +7,58 @@
 use capwasm_object::{merge_patch, meta};
 use serde_json::{Map, Value, json};
 
-/// Metadata that a plan can change.
-const OWN_METADATA: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
+/// Metadata that a plan can change, besides the finalizers.
+const OWN_METADATA: [&str; 3] = ["annotations", "labels", "ownerReferences"];
 
-/// The patch for everything but the status. Finalizers in `release` are not removed by it.
+/// Fields whose changes are not those of the object itself, or are looked at one by one.
+const ELSEWHERE: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// The patch for everything but the status, apiVersion, kind and metadata that only the server sets. Finalizers in `release` are not
+/// removed by it.
 pub(crate) fn own_patch(observed: &Value, desired: &Value, release: &[String]) -> Option<Value> {
-    let mut wanted = own_part(desired);
-    let kept: Vec<&str> = meta::finalizers(observed)
-        .filter(|finalizer| release.iter().any(|released| released == finalizer))
-        .filter(|finalizer| !meta::has_finalizer(desired, finalizer))
-        .collect();
-    for finalizer in kept {
-        meta::add_finalizer(&mut wanted, finalizer);
+    let nothing = Map::new();
+    let (old, new) = (observed.as_object().unwrap_or(&nothing), desired.as_object().unwrap_or(&nothing));
+    let mut patch = merge_patch::diff_fields(old, new, |field| !ELSEWHERE.contains(&field));
+    let metadata = own_metadata(observed, desired, release);
+    let shared = ["finalizers", "ownerReferences"].iter().any(|list| metadata.contains_key(*list));
+    if !metadata.is_empty() {
+        patch.insert("metadata".to_owned(), Value::Object(metadata));
     }
-    let mut patch = merge_patch::diff(&own_part(observed), &wanted)?;
-    let shared = ["/metadata/finalizers", "/metadata/ownerReferences"];
-    if shared.iter().any(|list| patch.pointer(list).is_some()) {
+    if patch.is_empty() {
+        return None;
+    }
+    let mut patch = Value::Object(patch);
+    if shared {
         guard(&mut patch, observed);
     }
     Some(patch)
 }
 
+fn own_metadata(observed: &Value, desired: &Value, release: &[String]) -> Map<String, Value> {
+    let changed = |field: &str| merge_patch::diff_optional(metadata(observed, field), metadata(desired, field));
+    let mut patch: Map<String, Value> =
+        OWN_METADATA.into_iter().filter_map(|field| Some((field.to_owned(), changed(field)?))).collect();
+    let kept = meta::finalizers(observed)
+        .filter(|finalizer| release.iter().any(|released| released == finalizer))
+        .filter(|finalizer| !meta::has_finalizer(desired, finalizer));
+    let wanted: Vec<&str> = meta::finalizers(desired).chain(kept).collect();
+    if !meta::finalizers(observed).eq(wanted.iter().copied()) {
+        patch.insert("finalizers".to_owned(), if wanted.is_empty() { Value::Null } else { json!(wanted) });
+    }
+    patch
+}
+
+/// A field of the metadata. An empty list or map and none are the same to the server.
+fn metadata<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
+    object.get("metadata")?.get(field).filter(|value| !is_empty(value))
+}
+
 /// The patch for the status. Conditions are merged by type into those of `live`, which may be newer than `observed`.
 pub(crate) fn status_patch(observed: &Value, desired: &Value, live: &Value) -> Option<Value> {
     let nothing = json!({});
-    let status = |object: &'_ Value| object.get("status").cloned().unwrap_or_else(|| nothing.clone());
-    desired.get("status")?;
-    let (before, now) = (status(observed), status(live));
-    let mut difference = merge_patch::diff(&before, &status(desired))?;
-    let with_conditions = rebase_conditions(&mut difference, &before, &now);
+    let (before, now) = (observed.get("status").unwrap_or(&nothing), live.get("status").unwrap_or(&nothing));
+    let mut difference = merge_patch::diff(before, desired.get("status")?)?;
+    let with_conditions = rebase_conditions(&mut difference, before, now);
     let mut patch = json!({ "status": difference });
     if with_conditions {
         guard(&mut patch, live);
@@ -58,23 +81,6 @@ pub(crate) fn release_patch(live: &Value, release: &[String]) -> Option<Value> {
 /// Adds the resourceVersion of `seen`, so that the server refuses the patch if the object has changed.
 pub(crate) fn guard(patch: &mut Value, seen: &Value) {
     patch["metadata"]["resourceVersion"] = json!(meta::resource_version(seen));
-}
-
-/// The object without apiVersion, kind, status and metadata that only the server sets.
-fn own_part(object: &Value) -> Value {
-    let mut own = object.as_object().cloned().unwrap_or_default();
-    for field in ["apiVersion", "kind", "status"] {
-        own.remove(field);
-    }
-    let metadata = own.remove("metadata").unwrap_or_default();
-    let kept: Map<String, Value> = OWN_METADATA
-        .iter()
-        .filter_map(|field| Some(((*field).to_owned(), metadata.get(field)?.clone())))
-        // An empty list or map and none are the same to the server.
-        .filter(|(_, value)| !is_empty(value))
-        .collect();
-    own.insert("metadata".to_owned(), Value::Object(kept));
-    Value::Object(own)
 }
 
 fn is_empty(value: &Value) -> bool {
