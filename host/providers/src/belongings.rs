@@ -10,6 +10,7 @@ use capwasm_reconcile::{CacheError, ClusterId, View};
 use serde_json::Value;
 
 use crate::field::provisioned;
+use crate::role::Rules;
 
 /// Kinds that may own the objects of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,14 +30,14 @@ impl Owner {
         }
     }
 
-    /// What of it a provider's object has to hear of at once. The rest of its status, most of which says what happens to such objects,
-    /// is told a little later.
-    pub fn news(self) -> News {
-        News::In(match self {
+    /// What of it a provider's object has to hear of at once, whatever its role. The rest of its status, most of which says what happens
+    /// to such objects, is told a little later; so is what it has from objects of providers.
+    pub fn news(self) -> Fields {
+        match self {
             Owner::Cluster => OF_CLUSTER,
             Owner::Machine => OF_MACHINE,
             Owner::MachinePool => OF_POOL,
-        })
+        }
     }
 }
 
@@ -54,9 +55,13 @@ const OF_MACHINE: Fields = &[
     "/metadata/finalizers",
     "/metadata/labels",
     "/metadata/ownerReferences",
-    "/spec",
+    "/spec/bootstrap",
+    "/spec/clusterName",
+    "/spec/failureDomain",
+    "/spec/infrastructureRef",
+    "/spec/taints",
+    "/spec/version",
     "/status/deletion",
-    "/status/initialization",
     "/status/nodeRef",
 ];
 const OF_POOL: Fields = &[
@@ -66,6 +71,20 @@ const OF_POOL: Fields = &[
     "/spec",
     "/status/initialization",
     "/status/nodeRefs",
+];
+
+/// Of a Machine, for those who neither boot it nor run it: not its bootstrap data either.
+pub const OF_OTHERS_MACHINE: Fields = &[
+    "/metadata/deletionTimestamp",
+    "/metadata/annotations",
+    "/metadata/finalizers",
+    "/metadata/labels",
+    "/metadata/ownerReferences",
+    "/spec/clusterName",
+    "/spec/failureDomain",
+    "/spec/version",
+    "/status/deletion",
+    "/status/nodeRef",
 ];
 
 /// What has to happen elsewhere first.
@@ -93,9 +112,11 @@ pub struct Belongings {
 }
 
 impl Belongings {
-    /// Reads owner and Cluster. The first of `owners` that owns the object counts; without one, the label
+    /// Reads owner and Cluster. The first of the role's owners that owns the object counts; without one, the label
     /// `cluster.x-k8s.io/cluster-name` names the Cluster.
-    pub async fn read(view: &View, owners: &[Owner], object: &Value) -> Result<Self, CacheError> {
+    pub async fn read(view: &View, rules: &dyn Rules, object: &Value) -> Result<Self, CacheError> {
+        let owners = rules.owners();
+        let heeding = |owner| view.with_news(News::In(rules.news_of(owner)));
         let namespace = meta::namespace(object);
         let mut found = Self::default();
         let mut cluster_name = meta::label(object, labels::CLUSTER_NAME).map(str::to_owned);
@@ -104,13 +125,13 @@ impl Belongings {
             match owner {
                 Owner::Cluster => cluster_name = json::text(reference, "/name").map(str::to_owned),
                 Owner::Machine => {
-                    found.machine = read(view, namespace, Owner::Machine, reference).await?;
+                    found.machine = read(&heeding(Owner::Machine), namespace, reference).await?;
                     let pool = found.machine.as_deref().and_then(|machine| owning(machine, Owner::MachinePool));
                     if let Some(reference) = pool {
-                        found.pool = read(view, namespace, Owner::MachinePool, reference).await?;
+                        found.pool = read(&heeding(Owner::MachinePool), namespace, reference).await?;
                     }
                 }
-                Owner::MachinePool => found.pool = read(view, namespace, Owner::MachinePool, reference).await?,
+                Owner::MachinePool => found.pool = read(&heeding(Owner::MachinePool), namespace, reference).await?,
             }
         }
         if let Some(owner) = found.machine.as_ref().or(found.pool.as_ref()) {
@@ -118,7 +139,7 @@ impl Belongings {
         }
         if let Some(name) = cluster_name {
             let kind = view.kind_at(CORE_API_VERSION, "Cluster").await?;
-            found.cluster = view.with_news(Owner::Cluster.news()).get(&kind, namespace, &name).await?;
+            found.cluster = heeding(Owner::Cluster).get(&kind, namespace, &name).await?;
             found.cluster_id = Some(ClusterId::new(namespace, &name));
         }
         Ok(found)
@@ -170,9 +191,8 @@ fn owning(object: &Value, owner: Owner) -> Option<&Value> {
 }
 
 /// The owner itself. A namesake that was made later is another object.
-async fn read(view: &View, namespace: &str, owner: Owner, reference: &Value) -> Result<Option<Arc<Value>>, CacheError> {
+async fn read(view: &View, namespace: &str, reference: &Value) -> Result<Option<Arc<Value>>, CacheError> {
     let kind = view.kind_at(CORE_API_VERSION, meta::kind(reference)).await?;
-    let found =
-        view.with_news(owner.news()).get(&kind, namespace, json::text(reference, "/name").unwrap_or_default()).await?;
+    let found = view.get(&kind, namespace, json::text(reference, "/name").unwrap_or_default()).await?;
     Ok(found.filter(|found| Some(meta::uid(found)) == json::text(reference, "/uid")))
 }

@@ -122,7 +122,7 @@ impl Reconciler for ProviderReconciler {
 
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
         let ServedKind { descriptor, rules, .. } = &self.kind;
-        let belongings = Belongings::read(pass.view, rules.owners(), &pass.object).await?;
+        let belongings = Belongings::read(pass.view, *rules, &pass.object).await?;
         let subject = Subject { kind: &self.kind, object: &pass.object, belongings: &belongings, now: pass.now };
         match gate::decide(*rules, &descriptor.finalizers, &pass.object, &belongings) {
             Decision::Ignore | Decision::Leave => Ok(Plan::nothing()),

@@ -8,7 +8,7 @@ use capwasm_object::{meta, news::OF_PROVIDED};
 use capwasm_reconcile::{CacheError, Selector, View, interests::News};
 use serde_json::Value;
 
-use crate::belongings::{Belongings, Owner};
+use crate::belongings::{Belongings, OF_OTHERS_MACHINE};
 
 /// Objects of `call.related` by relation (`cluster`, `machines`), as JSON text.
 pub struct Related<'a> {
@@ -46,7 +46,7 @@ impl<'a> Related<'a> {
     pub async fn machines(&mut self, cluster: &Value) -> Result<(), CacheError> {
         let of_cluster = Selector::labels([(labels::CLUSTER_NAME, meta::name(cluster))]);
         let machines = self.view.kind_at(CORE_API_VERSION, "Machine").await?;
-        let view = self.view.with_news(Owner::Machine.news());
+        let view = self.view.with_news(News::In(OF_OTHERS_MACHINE));
         let machines = view.list_texts(&machines, Some(self.namespace), &of_cluster).await?;
         let view = self.view.with_news(News::In(OF_PROVIDED));
         let mut infrastructure = Vec::new();

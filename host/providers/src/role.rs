@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use capwasm_api::contract::Contract;
 use capwasm_contract::descriptor::{KindDescriptor, Role};
 use capwasm_contract::{Answer, Function};
+use capwasm_reconcile::interests::Fields;
 use capwasm_reconcile::{CacheError, Operation};
 use serde_json::Value;
 
@@ -42,6 +43,11 @@ pub trait Rules: Send + Sync {
 
     /// Kinds that may own an object; the first that does counts. Empty: no owner is needed.
     fn owners(&self) -> &'static [Owner];
+
+    /// What of its owner or Cluster an object has to hear of at once.
+    fn news_of(&self, owner: Owner) -> Fields {
+        owner.news()
+    }
 
     /// Whether the object is externally managed.
     fn is_left_alone(&self, _object: &Value) -> bool {
@@ -105,5 +111,80 @@ impl ServedKind {
         // A schema is most of what a descriptor holds, and has been looked at.
         let descriptor = KindDescriptor { crd: Value::Null, ..descriptor };
         Some(Self { descriptor, rules, layout })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use capwasm_object::{merge_patch, news};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_an_object_said_itself_is_no_news_to_it() {
+        let rows = [
+            ("a pause", Role::InfrastructureCluster, Owner::Cluster, json!({"spec": {"paused": true}}), true),
+            (
+                "its endpoint",
+                Role::InfrastructureCluster,
+                Owner::Cluster,
+                json!({"spec": {"controlPlaneEndpoint": {"host": "h"}}}),
+                false,
+            ),
+            (
+                "that it is provisioned",
+                Role::InfrastructureCluster,
+                Owner::Cluster,
+                json!({"status": {"initialization": {"infrastructureProvisioned": true}}}),
+                false,
+            ),
+            (
+                "the control plane",
+                Role::InfrastructureCluster,
+                Owner::Cluster,
+                json!({"status": {"initialization": {"controlPlaneInitialized": true}}}),
+                true,
+            ),
+            (
+                "infrastructure",
+                Role::Bootstrap,
+                Owner::Cluster,
+                json!({"status": {"initialization": {"infrastructureProvisioned": true}}}),
+                true,
+            ),
+            (
+                "its data",
+                Role::Bootstrap,
+                Owner::Machine,
+                json!({"spec": {"bootstrap": {"dataSecretName": "s"}}}),
+                false,
+            ),
+            (
+                "bootstrap data",
+                Role::InfrastructureMachine,
+                Owner::Machine,
+                json!({"spec": {"bootstrap": {"dataSecretName": "s"}}}),
+                true,
+            ),
+            ("its ID", Role::InfrastructureMachine, Owner::Machine, json!({"spec": {"providerID": "p"}}), false),
+            (
+                "a Node",
+                Role::InfrastructureMachine,
+                Owner::Machine,
+                json!({"status": {"nodeRef": {"name": "n"}}}),
+                true,
+            ),
+            ("a Node", Role::Bootstrap, Owner::Machine, json!({"status": {"nodeRef": {"name": "n"}}}), true),
+            ("deletion", Role::Bootstrap, Owner::Machine, json!({"metadata": {"deletionTimestamp": "t"}}), true),
+        ];
+        let before = json!({"metadata": {"name": "n"}, "spec": {"clusterName": "c"}, "status": {"phase": "Pending"}});
+        for (change, role, owner, patch, expected) in rows {
+            let mut after = before.clone();
+            merge_patch::apply(&mut after, &patch);
+            let fields = rules(role).map(|rules| rules.news_of(owner)).unwrap_or_default();
+            let is_news = fields.iter().any(|field| news::field(&before, field) != news::field(&after, field));
+            assert_eq!(is_news, expected, "{change} to {role:?}");
+        }
     }
 }

@@ -7,11 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 use capwasm_api::names::{SECRET_TYPE, labels::CLUSTER_NAME};
 use capwasm_contract::{Answer, BootstrapData, Fault, Function};
 use capwasm_object::meta;
+use capwasm_reconcile::interests::Fields;
 use capwasm_reconcile::{Action, CacheError, Operation};
 use serde_json::{Value, json};
 
 use super::{Functions, Rules};
-use crate::belongings::{Belongings, Owner, Waiting, there};
+use crate::belongings::{Belongings, OF_OTHERS_MACHINE, Owner, Waiting, there};
 use crate::draft::Draft;
 use crate::field::{DATA_SECRET_NAME, data_secret_created};
 use crate::layout::{Layout, Schema};
@@ -27,6 +28,14 @@ impl Rules for Bootstrap {
 
     fn owners(&self) -> &'static [Owner] {
         &[Owner::Machine, Owner::MachinePool]
+    }
+
+    fn news_of(&self, owner: Owner) -> Fields {
+        match owner {
+            // Its bootstrap data is what it has from this very object.
+            Owner::Machine => OF_OTHERS_MACHINE,
+            Owner::Cluster | Owner::MachinePool => owner.news(),
+        }
     }
 
     fn waits(&self, belongings: &Belongings) -> Result<(), Waiting> {

@@ -5,6 +5,7 @@ use capwasm_api::contract::Contract;
 use capwasm_contract::{Answer, ClusterAnswer, FailureDomain, Function};
 use capwasm_object::meta;
 use capwasm_reconcile::CacheError;
+use capwasm_reconcile::interests::Fields;
 use serde_json::{Map, Value};
 
 use super::{Functions, Rules};
@@ -20,6 +21,17 @@ const MANAGED_BY: &str = "cluster.x-k8s.io/managed-by";
 /// A map by name in v1beta1, a list in v1beta2.
 const FAILURE_DOMAINS: Field = Field("status.failureDomains");
 
+/// Of a Cluster, all that it does not have from this very object, as it has endpoint, failure domains and the news that they are there.
+const OF_CLUSTER: Fields = &[
+    "/metadata/deletionTimestamp",
+    "/metadata/annotations",
+    "/metadata/labels",
+    "/spec/clusterNetwork",
+    "/spec/paused",
+    "/spec/topology",
+    "/status/initialization/controlPlaneInitialized",
+];
+
 pub struct InfrastructureCluster;
 
 #[async_trait]
@@ -30,6 +42,10 @@ impl Rules for InfrastructureCluster {
 
     fn owners(&self) -> &'static [Owner] {
         &[Owner::Cluster]
+    }
+
+    fn news_of(&self, _: Owner) -> Fields {
+        OF_CLUSTER
     }
 
     fn is_left_alone(&self, object: &Value) -> bool {
