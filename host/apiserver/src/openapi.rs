@@ -5,6 +5,7 @@
 //! kinds, for `explain` and for three-way strategic merges. A document holds that and no more, and is made when asked for.
 
 mod operations;
+mod shared;
 
 use serde_json::{Map, Value, json};
 
@@ -46,6 +47,8 @@ pub fn document(group: &str, version: &str, kinds: &[PublishedKind<'_>]) -> Valu
         schemas.insert(component(kind), object(kind));
         schemas.insert(format!("{}List", component(kind)), list(kind));
     }
+    // Built-in kinds have few repetitions, and are known to clients in one piece.
+    let schemas = if kinds.iter().any(|kind| !kind.builtin) { shared::share(schemas) } else { schemas };
     let title = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     json!({
         "openapi": "3.0.0",
