@@ -29,7 +29,7 @@ enum Command {
     Setup(setup::Options),
     /// Build `target/release/capwasm` and `target/plugins/*.wasm`.
     Build,
-    /// Build, then provision a sample cluster in a single process. Arguments go to `capwasm quickstart`.
+    /// Build (without optimisation), then provision a sample cluster in a single process. Arguments go to `capwasm quickstart`.
     Quickstart {
         /// For `capwasm quickstart`: see `cargo xtask quickstart -- --help`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -51,11 +51,8 @@ fn main() -> anyhow::Result<()> {
         Command::Build => build::everything(),
         Command::Quickstart { arguments } => {
             setup::wasm_target()?;
-            build::everything()?;
-            shell::replace(
-                &build::root().join("target/release/capwasm"),
-                [vec!["quickstart".into()], arguments].concat(),
-            )
+            let program = build::debug()?;
+            shell::replace(&program, [vec!["quickstart".into()], arguments].concat())
         }
         Command::Test(options) => test::run(&options),
         Command::Bench(options) => bench::run(&options),
