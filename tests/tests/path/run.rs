@@ -81,10 +81,11 @@ async fn provision() -> Run {
     let versions = history.complete(&objects).await;
     let nodes: Api<Node> = Api::all(objects.workload(CLUSTER).await);
     let nodes = nodes.list(&ListParams::default()).await.expect("the workload API answers over TLS").items;
-    // The nodes' heartbeats and the last conditions that follow from them settle first.
+    // The nodes' heartbeats and the last conditions that follow from them settle first: a change that nobody hurries for waits a second,
+    // and the status that it makes another one.
     let first = wait::until("nothing is written any more", async || {
         let before = objects.versions().await;
-        tokio::time::sleep(STEADY / 4).await;
+        tokio::time::sleep(STEADY * 3 / 4).await;
         if before == objects.versions().await { Ok(before) } else { Err("something was written".to_owned()) }
     })
     .await;
