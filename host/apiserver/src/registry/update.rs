@@ -159,16 +159,10 @@ impl Registry {
                 (self.edited(at, part, options, seen, edit, &mut warnings)?, Ownership::Before(owners))
             }
         };
+        // Before the parts that this write leaves alone are taken from the live object, whose uid is its own.
+        check_uid(at, meta::uid(&incoming), meta::uid(&live))?;
         let mut new = merge_part(at, part, &live, incoming);
         let stated = meta::take(&mut new, "managedFields");
-        if !meta::uid(&new).is_empty() && meta::uid(&new) != meta::uid(&live) {
-            let why = format!(
-                "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-                meta::uid(&new),
-                meta::uid(&live)
-            );
-            return Err(ApiError::conflict(&resource.group, &resource.plural, &at.name, &why));
-        }
         keep_system_fields(&mut new, &live);
         if part == Part::Main {
             new = self.admit(at, new, Some(&live), options).await?;
@@ -251,6 +245,15 @@ fn check_identity(at: &Locator, object: &Value, revision: u64) -> ApiResult<()> 
             }
         },
     }
+}
+
+/// Refuses a write that is meant for an earlier object of the same name.
+fn check_uid(at: &Locator, wanted: &str, live: &str) -> ApiResult<()> {
+    if wanted.is_empty() || wanted == live {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {live}");
+    Err(ApiError::conflict(&at.resource.group, &at.resource.plural, &at.name, &why))
 }
 
 /// The live object with the changeable part taken from `incoming`.

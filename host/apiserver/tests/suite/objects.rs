@@ -1,6 +1,6 @@
 //! Create, read, update and delete of built-in kinds.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Secret};
 use kube::api::{
     Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy,
 };
@@ -140,10 +140,25 @@ async fn finalizers_hold_a_deleted_object_until_the_last_is_gone() {
 #[tokio::test]
 async fn preconditions_protect_a_successor_of_the_same_name() {
     both(async |f| {
-        let api: Api<ConfigMap> = Api::default_namespaced(f.client);
+        let api: Api<ConfigMap> = Api::default_namespaced(f.client.clone());
         let first = api.create(&PostParams::default(), &map("a", "1")).await.unwrap();
         api.delete("a", &DeleteParams::default()).await.unwrap();
-        api.create(&PostParams::default(), &map("a", "2")).await.unwrap();
+        let second = api.create(&PostParams::default(), &map("a", "2")).await.unwrap();
+        let meant_for =
+            |uid: &Option<String>| Patch::Merge(json!({"metadata": {"uid": uid}, "data": {"patched": "yes"}}));
+        let none = PatchParams::default();
+        assert_eq!(status(api.patch("a", &none, &meant_for(&first.metadata.uid)).await).code, 409);
+        api.patch("a", &none, &meant_for(&second.metadata.uid)).await.unwrap();
+        // A status has the metadata of the live object, but the write says which one it is meant for.
+        let nodes: Api<Node> = Api::all(f.client);
+        let node = Node { metadata: ObjectMeta { name: Some("n".into()), ..Default::default() }, ..Default::default() };
+        let first_node = nodes.create(&PostParams::default(), &node).await.unwrap();
+        nodes.delete("n", &DeleteParams::default()).await.unwrap();
+        let second_node = nodes.create(&PostParams::default(), &node).await.unwrap();
+        let meant_for =
+            |uid: &Option<String>| Patch::Merge(json!({"metadata": {"uid": uid}, "status": {"phase": "Running"}}));
+        assert_eq!(status(nodes.patch_status("n", &none, &meant_for(&first_node.metadata.uid)).await).code, 409);
+        nodes.patch_status("n", &none, &meant_for(&second_node.metadata.uid)).await.unwrap();
         let only = DeleteParams {
             preconditions: Some(Preconditions { uid: first.metadata.uid, resource_version: None }),
             ..Default::default()
