@@ -11,7 +11,7 @@ use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value as Cel};
 use serde_json::Value;
 
 use super::checks::{Shown, error};
-use super::cost::{PER_OBJECT, PER_RULE, Size, bound};
+use super::cost::{self, HELD, PER_OBJECT, PER_RULE, Size};
 use super::error::{FieldError, FieldReason};
 use super::lists::Continuation;
 use super::needs::Needs;
@@ -119,10 +119,11 @@ fn evaluate(rule: &Rule, schema: &Schema, new: &Value, old: Option<&Value>, path
     let mut size = Size::default();
     let bound_self = convert(Some(schema), new, &rule.self_needs, &mut size);
     let bound_old = old.map(|old| convert(Some(schema), old, &rule.old_needs, &mut size));
-    let steps =
-        bound(&rule.expression, size) + rule.message_expression.as_ref().map_or(0.0, |(_, text)| bound(text, size));
+    let costs = [Some(&rule.expression), rule.message_expression.as_ref().map(|(_, text)| text)];
+    let costs = costs.into_iter().flatten().map(|expression| cost::of(expression, size));
+    let (steps, bytes) = costs.fold((0.0, 0.0_f64), |(steps, bytes), cost| (steps + cost.steps, bytes.max(cost.bytes)));
     *run.budget -= steps;
-    if steps > PER_RULE || *run.budget < 0.0 {
+    if steps > PER_RULE || bytes > HELD || *run.budget < 0.0 {
         let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
         report(rule, new, path, FieldReason::Invalid, detail, run);
         return;
@@ -175,15 +176,20 @@ fn report(rule: &Rule, new: &Value, path: &Path<'_>, reason: FieldReason, detail
     run.errors.push(error);
 }
 
+/// Bytes that a value counts for besides its text.
+const VALUE: usize = 16;
+
 /// The needed part of a JSON value as CEL sees it, measuring it on the way.
 fn convert(schema: Option<&Schema>, value: &Value, needs: &Needs, size: &mut Size) -> Cel {
     if *needs == Needs::Presence {
         return Cel::Bool(true);
     }
+    size.whole += VALUE;
     match value {
         Value::Null => Cel::Null,
         Value::Bool(value) => Cel::Bool(*value),
         Value::Number(number) => {
+            size.number = size.number.max(number.as_f64().map_or(f64::INFINITY, f64::abs));
             let float = schema.is_some_and(|schema| schema.ty == Type::Number);
             match (number.as_i64(), number.as_u64()) {
                 (Some(integer), _) if !float => Cel::Int(integer),
@@ -193,6 +199,7 @@ fn convert(schema: Option<&Schema>, value: &Value, needs: &Needs, size: &mut Siz
         }
         Value::String(text) => {
             size.longest_text = size.longest_text.max(text.len());
+            size.whole += text.len();
             schema
                 .and_then(|schema| convert_format(schema, text))
                 .unwrap_or_else(|| Cel::String(Arc::new(text.clone())))
@@ -207,6 +214,8 @@ fn convert(schema: Option<&Schema>, value: &Value, needs: &Needs, size: &mut Siz
             let is_map = schema.is_some_and(|schema| schema.additional.is_some() && schema.properties.is_empty());
             let mut map = HashMap::new();
             for (name, value) in fields {
+                size.whole += name.len();
+                size.longest_text = size.longest_text.max(if is_map { name.len() } else { 0 });
                 // Keys of maps are data; only declared names are escaped.
                 let name_in_cel = if is_map { name.clone() } else { escape(name) };
                 if let Some(needs) = needs.under(&name_in_cel) {

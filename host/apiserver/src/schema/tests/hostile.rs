@@ -90,6 +90,27 @@ fn a_reasonable_quadratic_rule_is_affordable() {
     assert_eq!(errors_of(&schema, &items, None), Vec::<String>::new());
 }
 
+/// Each of these made one write ask for more memory than a machine has; the bound added what multiplies.
+#[test]
+fn rules_that_multiply_what_they_have_are_refused_before_they_run() {
+    let doubling = format!("self{} != []", ".map(x, x + x + x + x)".repeat(20));
+    let rules = [
+        doubling.as_str(),
+        "self.map(x, self.map(y, self.map(z, self.join('') + self.join('')))).size() > 0",
+        "lists.range(1000000000).size() > 0",
+        "self.join(self.join(self.join(self.join(self.join('aaaaaaaaaaaaaaaa'))))) != ''",
+    ];
+    let values: Value = (0..100).map(|index| json!(format!("value {index}"))).collect();
+    for rule in rules {
+        let start = Instant::now();
+        let schema = with_spec(json!({"type": "array", "items": {"type": "string"},
+            "x-kubernetes-validations": [{"rule": rule}]}));
+        let errors = errors_of(&schema, &values, None);
+        assert!(errors.len() == 1 && errors[0].contains("cost budget"), "{rule}: {errors:?}");
+        assert!(start.elapsed() < PATIENCE, "{rule}: {:?}", start.elapsed());
+    }
+}
+
 #[test]
 fn expressions_that_are_too_long_or_too_deep_do_not_compile() {
     let table = [
