@@ -18,6 +18,9 @@ const BELIEVED_FOR: Duration = Duration::from_secs(600);
 const SOONEST_LOOK: Duration = Duration::from_millis(200);
 const LATEST_LOOK: Duration = Duration::from_secs(300);
 
+/// Unknown kinds whose delays are remembered: any guest may ask for as many as it likes.
+const MOST_MISSED: usize = 256;
+
 static WELL_KNOWN: LazyLock<[Kind; 7]> = LazyLock::new(|| {
     [
         Kind::new("", "v1", "Event", "events", true),
@@ -99,6 +102,13 @@ impl Discovery {
     pub(super) fn look_again_after(&self, group: &str, kind: &str, crds: u64) -> Duration {
         let (now, key) = (Instant::now(), (group.to_owned(), kind.to_owned()));
         let mut missed = self.missed.lock();
+        if missed.len() >= MOST_MISSED && !missed.contains_key(&key) {
+            missed.retain(|_, (_, since)| now.duration_since(*since) < LATEST_LOOK);
+            // Whoever is forgotten begins anew, with a short delay.
+            if missed.len() >= MOST_MISSED {
+                missed.clear();
+            }
+        }
         let (seen, since) = missed.entry(key).or_insert((crds, now));
         if *seen != crds {
             (*seen, *since) = (crds, now);
@@ -137,6 +147,23 @@ impl Discovery {
                 .map(|resource| Kind::new(group, version, kind, &resource.name, resource.namespaced))),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn unknown_kinds_are_remembered_up_to_a_number() {
+        let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+            Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("nobody is asked"))
+        });
+        let discovery = Discovery::new(kube::Client::new(nobody, "default"));
+        for kind in 0..10 * MOST_MISSED {
+            assert_eq!(discovery.look_again_after("g", &format!("K{kind}"), 1), SOONEST_LOOK);
+            assert!(discovery.missed.lock().len() <= MOST_MISSED);
         }
     }
 }

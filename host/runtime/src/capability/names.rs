@@ -3,10 +3,13 @@
 
 use capwasm_contract::{ObjectRef, Refused};
 
+/// Longest name of an object or a group in bytes.
+const LONGEST: usize = 253;
+
 /// Checks a name: no Kubernetes object has any other.
 pub(crate) fn name(name: &str) -> Result<(), Refused> {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'%' | b'?' | b'#' | b'\\');
-    if name.is_empty() || name == "." || name == ".." || !name.bytes().all(plain) {
+    if name.is_empty() || name.len() > LONGEST || name == "." || name == ".." || !name.bytes().all(plain) {
         let shown: String = name.chars().take(64).collect();
         return Err(Refused::invalid("BadName", format!("{shown:?} is not the name of an object")));
     }
@@ -25,7 +28,7 @@ pub(crate) fn namespace(namespace: Option<&str>) -> Result<(), Refused> {
 pub(crate) fn api_version(text: &str) -> Result<(), Refused> {
     let plain = |part: &str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
-        !part.is_empty() && part.bytes().all(allowed) && !part.split('.').any(str::is_empty)
+        !part.is_empty() && part.len() <= LONGEST && part.bytes().all(allowed) && !part.split('.').any(str::is_empty)
     };
     let good = match text.split_once('/') {
         None => plain(text),
@@ -55,6 +58,8 @@ mod tests {
             assert_eq!(name(good), Ok(()), "{good}");
             assert_eq!(namespace(Some(good)), Ok(()), "{good}");
         }
+        let (longest, longer) = ("a".repeat(LONGEST), "a".repeat(LONGEST + 1));
+        assert!(name(&longest).is_ok() && name(&longer).is_err() && api_version(&format!("{longer}/v1")).is_err());
         for bad in ["", ".", "..", "a/b", "a/../b", "a?b=-ca", "a#b", "a%2fb", "a\\b", "a b", "a\nb", "ä"] {
             assert!(name(bad).is_err(), "{bad}");
         }
