@@ -12,7 +12,7 @@ mod node_conditions;
 mod observe;
 
 use async_trait::async_trait;
-use capwasm_api::names::finalizers;
+use capwasm_api::names::{finalizers, labels};
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 use capwasm_remote::Remote;
 
@@ -30,6 +30,11 @@ impl MachineReconciler {
 impl Reconciler for MachineReconciler {
     fn name(&self) -> &str {
         "machine"
+    }
+
+    /// A workload cluster that answers slowly holds up its own machines.
+    fn divided_by(&self) -> Option<&str> {
+        Some(labels::CLUSTER_NAME)
     }
 
     fn finalizers(&self) -> Vec<String> {

@@ -10,7 +10,7 @@ mod nodes;
 mod observe;
 
 use async_trait::async_trait;
-use capwasm_api::names::finalizers;
+use capwasm_api::names::{finalizers, labels};
 use capwasm_reconcile::{Pass, Plan, ReconcileError, Reconciler};
 use capwasm_remote::Remote;
 
@@ -28,6 +28,11 @@ impl MachinePoolReconciler {
 impl Reconciler for MachinePoolReconciler {
     fn name(&self) -> &str {
         "machinepool"
+    }
+
+    /// A workload cluster that answers slowly holds up its own machines.
+    fn divided_by(&self) -> Option<&str> {
+        Some(labels::CLUSTER_NAME)
     }
 
     fn finalizers(&self) -> Vec<String> {

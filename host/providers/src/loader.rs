@@ -442,6 +442,11 @@ impl Reconciler for Loader {
         "wasmprovider"
     }
 
+    /// Pulling and compiling have limits of their own.
+    fn deadline(&self) -> Option<Duration> {
+        None
+    }
+
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
         let name = pass.key.name.as_str();
         let held =

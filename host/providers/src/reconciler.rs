@@ -120,6 +120,11 @@ impl Reconciler for ProviderReconciler {
         Some(CLUSTER_NAME)
     }
 
+    /// Calls have limits of their own.
+    fn deadline(&self) -> Option<Duration> {
+        None
+    }
+
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
         let ServedKind { descriptor, rules, .. } = &self.kind;
         let belongings = Belongings::read(pass.view, *rules, &pass.object).await?;

@@ -1,6 +1,6 @@
 //! Interface of a controller: a function from observed state to a [`Plan`].
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -12,6 +12,9 @@ use crate::{
     plan::{Plan, Results},
     view::View,
 };
+
+/// Time limit of a pass: some slow answers of a workload cluster.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Reconciler of one kind. It reads through the pass's view, and writes only through its plan.
 #[async_trait]
@@ -29,6 +32,11 @@ pub trait Reconciler: Send + Sync + 'static {
     /// and so do those without the label. `None`: first come, first served.
     fn divided_by(&self) -> Option<&str> {
         None
+    }
+
+    /// Time limit of a pass, which then has failed; `None` where what the pass waits for has limits of its own.
+    fn deadline(&self) -> Option<Duration> {
+        Some(DEADLINE)
     }
 
     /// Finalizers of every object of its kind. Plans of other controllers create objects with them.

@@ -13,6 +13,10 @@ use crate::kind::Kind;
 
 /// Timeout of reads.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a list, all of its pages together.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Largest list in bytes of JSON, all of its pages together.
+const LIST_BYTES: usize = 64 << 20;
 /// Timeout of writes: longer, since an abandoned write may have happened.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -47,16 +51,27 @@ impl Requests {
         }
     }
 
-    /// All selected objects, page by page.
+    /// All selected objects, page by page. A server that has ever more pages is left after a while, and so is one whose pages are large.
     pub(crate) async fn list(&self, kind: &Kind, namespace: &str, labels: &str) -> Result<Vec<Value>, kube::Error> {
+        let pages = self.pages(kind, namespace, labels);
+        tokio::time::timeout(LIST_TIMEOUT, pages).await.unwrap_or_else(|_| {
+            Err(refused(format!("the list of {kind} was not complete after {} s", LIST_TIMEOUT.as_secs())))
+        })
+    }
+
+    async fn pages(&self, kind: &Kind, namespace: &str, labels: &str) -> Result<Vec<Value>, kube::Error> {
         let mut parameters = ListParams::default().limit(500);
         if !labels.is_empty() {
             parameters = parameters.labels(labels);
         }
-        let mut objects = Vec::new();
+        let (mut objects, mut bytes) = (Vec::new(), 0);
         loop {
             let request = collection(kind, namespace)?.list(&parameters).map_err(kube::Error::BuildRequest)?;
-            let mut page = self.send(request).await?;
+            let (mut page, length) = self.answer(request).await?;
+            bytes += length;
+            if bytes > LIST_BYTES {
+                return Err(refused(format!("the list of {kind} is larger than {} MiB", LIST_BYTES >> 20)));
+            }
             let token = page.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or_default().to_owned();
             if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
                 objects.extend(items.into_iter().map(|mut object| {
@@ -129,11 +144,18 @@ impl Requests {
     }
 
     async fn send(&self, request: http::Request<Vec<u8>>) -> Result<Value, kube::Error> {
+        Ok(self.answer(request).await?.0)
+    }
+
+    /// An answer, and its length in bytes.
+    async fn answer(&self, request: http::Request<Vec<u8>>) -> Result<(Value, usize), kube::Error> {
         let timeout = if request.method() == http::Method::GET { READ_TIMEOUT } else { WRITE_TIMEOUT };
-        match tokio::time::timeout(timeout, self.client.request::<Lean>(request)).await {
-            Ok(answer) => answer.map(|Lean(object)| object),
-            Err(elapsed) => Err(kube::Error::Service(Box::new(elapsed))),
-        }
+        let text = match tokio::time::timeout(timeout, self.client.request_text(request)).await {
+            Ok(text) => text?,
+            Err(elapsed) => return Err(kube::Error::Service(Box::new(elapsed))),
+        };
+        let Lean(object) = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
+        Ok((object, text.len()))
     }
 
     /// The deleted object, or a `Status`.
@@ -148,6 +170,11 @@ impl Requests {
             collection(kind, namespace)?.delete(segment(name)?, parameters).map_err(kube::Error::BuildRequest)?;
         self.send(request).await
     }
+}
+
+/// An answer that is not taken.
+fn refused(why: String) -> kube::Error {
+    kube::Error::Service(why.into())
 }
 
 fn collection(kind: &Kind, namespace: &str) -> Result<Request, kube::Error> {
@@ -185,7 +212,34 @@ pub(super) fn complete(kind: &Kind, object: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
     use super::*;
+
+    /// A server whose every page has `bytes` of one object, and a next one, which it counts.
+    fn endless(bytes: usize, pages: Arc<AtomicUsize>) -> Requests {
+        let page =
+            serde_json::json!({"metadata": {"continue": "more"}, "items": [{"data": "x".repeat(bytes)}]}).to_string();
+        let answer = tower::service_fn(move |_: http::Request<kube::client::Body>| {
+            pages.fetch_add(1, Ordering::Relaxed);
+            let body = kube::client::Body::from(page.clone().into_bytes());
+            async { Ok::<_, std::convert::Infallible>(http::Response::new(body)) }
+        });
+        Requests::new(kube::Client::new(answer, "default"))
+    }
+
+    #[tokio::test]
+    async fn a_list_without_end_is_left_when_it_is_too_large() {
+        let pages = Arc::new(AtomicUsize::new(0));
+        let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
+        let error = endless(4 << 20, pages.clone()).list(&kind, "", "").await.unwrap_err();
+        assert!(format!("{error:?}").contains("larger than 64 MiB"), "{error:?}");
+        assert_eq!(pages.load(Ordering::Relaxed), 16);
+    }
 
     #[test]
     fn a_name_leads_to_one_object_and_nowhere_else() {

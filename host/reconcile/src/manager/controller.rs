@@ -35,6 +35,19 @@ use crate::{
     view::View,
 };
 
+/// Ends a pass whose time is up: whatever it waits for, others wait for its slot.
+async fn within(
+    deadline: Option<Duration>,
+    pass: impl Future<Output = Result<Plan, ReconcileError>>,
+) -> Result<Plan, ReconcileError> {
+    let Some(deadline) = deadline else { return pass.await };
+    tokio::time::timeout(deadline, pass).await.unwrap_or_else(|_| {
+        let message =
+            format!("the pass did not end within {} s: something that it read was too slow", deadline.as_secs());
+        Err(ReconcileError::failed("PassTimedOut", message))
+    })
+}
+
 /// How often a key that waits for a workload cluster's cache checks whether the cluster is still connected.
 const CONNECTION_LOOK: Duration = Duration::from_secs(1);
 
@@ -236,7 +249,7 @@ impl Controller {
             trace_id,
         };
         // A reconciler shares nothing mutable with us, so a panic leaves nothing of ours half done.
-        let decided = AssertUnwindSafe(reconciler.reconcile(&pass)).catch_unwind().await;
+        let decided = AssertUnwindSafe(within(reconciler.deadline(), reconciler.reconcile(&pass))).catch_unwind().await;
         let ended = match decided {
             Ok(Ok(mut plan)) => {
                 plan.wake_after = plan.wake_after.into_iter().chain(view.look_again()).min();
@@ -424,5 +437,21 @@ impl Controller {
 
     fn claim(&self, key: &Key) -> Claim {
         Claim { controller: self.id, scheduler: self.scheduler.clone(), key: key.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_pass_ends_at_its_deadline() {
+        let ended = within(Some(Duration::from_millis(1)), std::future::pending()).await;
+        assert!(matches!(ended, Err(ReconcileError::Failed { reason, .. }) if reason == "PassTimedOut"));
+        let without = within(None, async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Ok(Plan::nothing())
+        });
+        assert!(without.await.is_ok());
     }
 }
