@@ -82,7 +82,7 @@ impl http_body::Body for Body {
 }
 
 struct List {
-    /// The head, at first; then the comma before the next item.
+    /// The head, until it is sent.
     block: BytesMut,
     items: std::vec::IntoIter<Bytes>,
     tail: &'static str,

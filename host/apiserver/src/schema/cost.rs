@@ -109,6 +109,12 @@ impl Shape {
         Self { whole: item.whole.min(self.whole / items), ..item }
     }
 
+    /// Any value within it, however deep.
+    fn any_item(&self) -> Self {
+        let item = self.item();
+        if self.item.is_none() { item } else { item.or(&item.any_item()) }
+    }
+
     /// Bytes that were allocated for it.
     fn held(&self) -> f64 {
         if self.fresh { self.text + ITEM * self.items + self.below } else { self.below }
@@ -301,13 +307,12 @@ fn of_call(name: &str, arguments: &[&Shape]) -> (Shape, f64) {
             };
             (parts, bytes)
         }
-        "flatten" => {
-            let items = at(0).items * at(0).item().items.max(1.0);
-            (Shape { whole: at(0).whole, ..Shape::list(items, at(0).item().or(&at(0).item().item()), 0.0) }, items)
-        }
+        // However deep it goes: every value within counts for a step's bytes of the whole.
+        "flatten" => (Shape::list(at(0).whole / BYTES_A_STEP, at(0).any_item(), 0.0), at(0).whole / BYTES_A_STEP),
         "distinct" | "equivalent" | "intersects" | "contains" | "isSorted" | "sort" => {
             let pairs = at(0).items * arguments.iter().skip(1).fold(at(0).items, |most, shape| most.max(shape.items));
-            (any.clone(), any.text / BYTES_A_STEP + pairs / 4.0)
+            let each = 0.25 + at(0).item().whole / BYTES_A_STEP;
+            (any.clone(), any.text / BYTES_A_STEP + if pairs > 0.0 { pairs * each } else { 0.0 })
         }
         // Their numbers may come from texts.
         "int" | "uint" | "double" | "asInteger" | "asApproximateFloat" | "bitShiftLeft" => {
