@@ -1,7 +1,7 @@
 //! Texts of cached objects, compressed.
 //!
-//! Objects of a kind are alike, also those of different clusters: LZ4 with one of them as its dictionary leaves a quarter of each and takes
-//! a few microseconds both ways, where LZ4 alone would leave half.
+//! Objects of a kind are alike, also those of different clusters: LZ4 with one of them as its dictionary leaves a tenth to a quarter of
+//! Cluster API's, where LZ4 alone leaves a third to two thirds. It takes one to two microseconds, and less than one to read it.
 
 use std::{
     collections::HashMap,
