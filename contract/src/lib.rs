@@ -10,6 +10,7 @@ mod call;
 pub mod descriptor;
 mod etcd;
 mod failure;
+pub mod host_keys;
 mod http;
 mod outcome;
 pub mod payload;

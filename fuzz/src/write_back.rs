@@ -25,7 +25,7 @@ const OWN: [&str; 7] = [
     "metadata.annotations.example.org/x",
     "metadata.labels",
 ];
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 25] = [
     "spec",
     "status",
     "metadata",
@@ -50,6 +50,7 @@ const WORDS: [&str; 24] = [
     "conditions",
     "dataSecretName",
     "finalizers",
+    "cluster.x-k8s.io/cluster-name",
 ];
 
 pub fn run(data: &[u8]) {
@@ -146,6 +147,9 @@ impl Case {
         for path in differences(&self.object, desired) {
             let answer = answers.iter().any(|answer| path.iter().take(answer.len()).eq(answer.iter()));
             assert!(answer || self.owns(&path), "{path:?} is changed\n{}\nto {desired}", self.told());
+            let hosts =
+                matches!(path.as_slice(), [at, _, key, ..] if at == "metadata" && key.starts_with("cluster.x-k8s.io/"));
+            assert!(!hosts, "{path:?} is the host's\n{}\nto {desired}", self.told());
         }
     }
 

@@ -63,7 +63,8 @@ fn catalog(manifests: &[Value]) -> Value {
 
 fn addon(name: &str, cluster: &str) -> Value {
     json!({
-        "apiVersion": V1BETA1, "kind": "Addon", "metadata": {"name": name},
+        "apiVersion": V1BETA1, "kind": "Addon",
+        "metadata": {"name": name, "labels": {"cluster.x-k8s.io/cluster-name": cluster}},
         "spec": {"clusterName": cluster, "catalog": "standard", "addon": "banner"},
     })
 }
@@ -93,9 +94,11 @@ async fn a_provider_with_kinds_of_its_own_installs_follows_adopts_and_takes_back
     sample.document("Cluster")["metadata"]["labels"] = json!({"environment": "demo"});
     sample.create(&objects).await;
 
-    // By hand, before there is a catalog or a set: the default of admission gives it its label.
-    let by_hand = objects.create(&addon("addons-banner", "addons")).await;
-    assert_eq!(by_hand["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"], "addons");
+    // By hand, before there is a catalog or a set: the default of admission names the Cluster of its label.
+    let mut by_hand = addon("addons-banner", "addons");
+    by_hand["spec"].as_object_mut().unwrap().remove("clusterName");
+    let by_hand = objects.create(&by_hand).await;
+    assert_eq!(by_hand["spec"]["clusterName"], "addons");
     waits(&objects, "CatalogNotFound").await;
     objects.create(&catalog(&[manifest("one")])).await;
 

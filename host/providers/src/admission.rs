@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::host_keys;
 use crate::metrics::CallMetrics;
 use crate::reads::chain;
 
@@ -209,7 +210,7 @@ impl Admissions {
     }
 }
 
-/// A provider may default neither status nor metadata other than labels and annotations.
+/// A provider may default neither status nor metadata other than labels and annotations that are not the host's.
 fn keep(object: &Value, changed: &mut Value) {
     let mut metadata = object.get("metadata").cloned().unwrap_or_default();
     if let Some(kept) = metadata.as_object_mut() {
@@ -227,6 +228,7 @@ fn keep(object: &Value, changed: &mut Value) {
             None => root.remove("status"),
         };
     }
+    host_keys::keep(object, changed, |_| false, |_, _| {});
 }
 
 fn admitted_kind(kind: &KindDescriptor, provider: &str) -> AdmittedKind {
@@ -243,5 +245,27 @@ fn refused(problem: Problem) -> NotAdmitted {
     match problem.fault {
         Fault::Invalid => NotAdmitted::Invalid { reason: problem.reason, message: problem.message },
         _ => NotAdmitted::Forbidden(problem.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn defaults_are_of_the_spec_and_of_labels_and_annotations_that_are_not_the_hosts() {
+        let of = |metadata: Value, spec: Value| json!({"apiVersion": "a.example/v1", "kind": "A", "metadata": metadata, "spec": spec});
+        let object = of(json!({"name": "a", "labels": {"cluster.x-k8s.io/cluster-name": "c", "x": "1"}}), json!({}));
+        let mut changed = of(
+            json!({"name": "b", "finalizers": ["f"], "labels": {"cluster.x-k8s.io/cluster-name": "other", "y": "2"},
+                "annotations": {"cluster.x-k8s.io/paused": "", "a.example/z": "3"}}),
+            json!({"size": 1}),
+        );
+        changed["status"] = json!({"ready": true});
+        keep(&object, &mut changed);
+        let labels = json!({"cluster.x-k8s.io/cluster-name": "c", "y": "2"});
+        let metadata = json!({"name": "a", "labels": labels, "annotations": {"a.example/z": "3"}});
+        assert_eq!(changed, of(metadata, json!({"size": 1})));
     }
 }

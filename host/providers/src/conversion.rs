@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use capwasm_contract::descriptor::KindDescriptor;
+use capwasm_contract::host_keys::CONVERSION_DATA;
 use capwasm_object::{json, meta};
 use capwasm_runtime::Provider;
 use parking_lot::RwLock;
@@ -19,6 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tracing::Instrument;
 
 use crate::admission::Admissions;
+use crate::host_keys;
 use crate::metrics::CallMetrics;
 use crate::reads::chain;
 
@@ -208,9 +210,10 @@ fn older(kind: &KindDescriptor) -> String {
     format!("{}/{}", kind.group, labelled.unwrap_or(&kind.version))
 }
 
-/// Checks the provider's answer: the same object, in the requested version.
+/// Checks the provider's answer: the same object, in the requested version. Labels and annotations of the host stay, but for the
+/// annotation of conversions.
 fn checked(text: &str, before: &Value, to: &str) -> Result<Value, String> {
-    let object: Value = serde_json::from_str(text).map_err(|error| format!("its answer is not JSON: {error}"))?;
+    let mut object: Value = serde_json::from_str(text).map_err(|error| format!("its answer is not JSON: {error}"))?;
     if json::text(&object, "/apiVersion") != Some(to) || meta::kind(&object) != meta::kind(before) {
         return Err(format!(
             "it answered {} {:?} when asked for {} {to:?}",
@@ -219,6 +222,7 @@ fn checked(text: &str, before: &Value, to: &str) -> Result<Value, String> {
             meta::kind(before)
         ));
     }
+    host_keys::keep(before, &mut object, |key| key == CONVERSION_DATA, |_, _| {});
     Ok(object)
 }
 
@@ -245,5 +249,27 @@ async fn work(mut queue: UnboundedReceiver<Job>, calls: CallMetrics) {
         };
         // A long one must not hold up the others; the runtime has places for some at a time.
         tokio::spawn(convert.instrument(span));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_object_is_the_same_in_another_version_and_belongs_to_the_same_cluster() {
+        let of = |version: &str, kind: &str, metadata: Value| json!({"apiVersion": version, "kind": kind, "metadata": metadata});
+        let before = of("a.example/v2", "A", json!({"labels": {"cluster.x-k8s.io/cluster-name": "c"}}));
+        let told = json!({"labels": {"cluster.x-k8s.io/cluster-name": "other", "x": "1"},
+            "annotations": {"cluster.x-k8s.io/conversion-data": "{}", "cluster.x-k8s.io/paused": ""}});
+        let kept = json!({"labels": {"cluster.x-k8s.io/cluster-name": "c", "x": "1"},
+            "annotations": {"cluster.x-k8s.io/conversion-data": "{}"}});
+        let asked = |answer: Value| checked(&answer.to_string(), &before, "a.example/v1");
+        assert_eq!(asked(of("a.example/v1", "A", told)).unwrap(), of("a.example/v1", "A", kept));
+        assert!(asked(of("a.example/v2", "A", json!({}))).is_err());
+        assert!(asked(of("a.example/v1", "B", json!({}))).is_err());
+        assert!(checked("{", &before, "a.example/v1").is_err());
     }
 }

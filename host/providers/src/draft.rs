@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::field::{ENDPOINT_HOST, Field};
+use crate::host_keys;
 use crate::layout::{ConditionShape, Layout, Summary};
 use crate::own_paths::Dropped;
 
@@ -43,7 +44,7 @@ impl<'a> Draft<'a> {
         merge_patch::apply_fields(status, reported);
     }
 
-    /// Merges the guest's fields at own paths; others go to `dropped`.
+    /// Merges the guest's fields at own paths; others go to `dropped`, as do labels and annotations of the host.
     pub fn merge_own(&mut self, fields: &Value, dropped: &mut Dropped) {
         for (path, value) in self.layout.own.declared(fields) {
             let Some((last, parents)) = path.split_last() else { continue };
@@ -57,6 +58,14 @@ impl<'a> Draft<'a> {
                 None => dropped.push(path.iter().map(String::as_str)),
             }
         }
+        host_keys::keep(
+            self.object,
+            &mut self.desired,
+            |_| false,
+            |map, key| {
+                dropped.push(["metadata", map, key].into_iter());
+            },
+        );
         self.layout.own.undeclared(fields, dropped);
     }
 

@@ -22,6 +22,7 @@ mod field;
 pub mod fuzzing;
 mod gate;
 mod generation;
+mod host_keys;
 mod layout;
 mod lifecycle;
 mod loader;

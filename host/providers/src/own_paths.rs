@@ -89,8 +89,9 @@ impl Dropped {
     pub fn event(&self) -> Option<Event> {
         let paths = self.paths.join(", ");
         let more = if self.more { " and more" } else { "" };
-        let message =
-            format!("the provider set {paths}{more}, which its descriptor does not declare as its own; dropped");
+        let message = format!(
+            "the provider set {paths}{more}, which its descriptor does not declare as its own, or the host's; dropped"
+        );
         (!self.paths.is_empty()).then(|| Event::warning("PathNotOwned", message))
     }
 }

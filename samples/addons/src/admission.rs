@@ -7,11 +7,14 @@ use serde_json::{Value, json};
 
 use crate::kinds::{CLUSTER_LABEL, CatalogSpec, SetSpec};
 
-/// An Addon has the label by which it belongs to its Cluster.
+/// An Addon that names no Cluster is for the one that its label names. The label itself is not a provider's to set: it says whose
+/// workload cluster its calls reach.
 pub fn default(mut object: Value) -> Value {
-    let cluster = object::text(&object, "/spec/clusterName").to_owned();
-    if object::kind(&object) == "Addon" && !cluster.is_empty() && object::label(&object, CLUSTER_LABEL).is_none() {
-        object::merge(&mut object, &json!({"metadata": {"labels": {CLUSTER_LABEL: cluster}}}));
+    if object::kind(&object) == "Addon"
+        && object::text(&object, "/spec/clusterName").is_empty()
+        && let Some(cluster) = object::label(&object, CLUSTER_LABEL).map(str::to_owned)
+    {
+        object::merge(&mut object, &json!({"spec": {"clusterName": cluster}}));
     }
     object
 }

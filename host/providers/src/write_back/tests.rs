@@ -398,6 +398,27 @@ fn own_paths_are_keys_and_not_texts_with_dots() {
     }
 }
 
+/// Otherwise a provider would choose the tenant of its object, whose workload cluster and grants it gets.
+#[test]
+fn the_cluster_of_an_object_is_the_hosts_whatever_paths_are_declared() {
+    let rows = [
+        ("changed", json!({"cluster.x-k8s.io/cluster-name": "victim", "zone": "a"}), json!({"zone": "a"})),
+        ("taken away", json!({"cluster.x-k8s.io/cluster-name": null}), json!({})),
+        ("the whole map is taken away", Value::Null, json!({})),
+    ];
+    for (name, labels, others) in rows {
+        let mut kind = kind(Role::Controller);
+        kind.own = vec!["metadata.labels".into()];
+        let outcome = Outcome { own: vec![json!({"metadata": {"labels": labels}})], ..Outcome::default() };
+        let plan = plan_of(kind, Contract::V1Beta2, &object(), Ending::Replied(&Ok(Answer::Reconciled), &outcome));
+        let mut expected = others;
+        expected["cluster.x-k8s.io/cluster-name"] = "c".into();
+        assert_eq!(plan.desired.unwrap()["metadata"]["labels"], expected, "{name}");
+        let [event] = plan.events.as_slice() else { panic!("{name}: {} events", plan.events.len()) };
+        assert!(event.message.contains("metadata.labels.cluster.x-k8s.io/cluster-name"), "{name}: {}", event.message);
+    }
+}
+
 #[test]
 fn a_generation_that_cannot_grow_is_no_panic() {
     let mut object = object();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use capwasm_contract::descriptor::{Descriptor, KindDescriptor, Role, Wants};
+use capwasm_contract::host_keys;
 use serde_json::Value;
 
 use crate::grants::{Origin, is_guarded};
@@ -78,6 +79,11 @@ fn kind_problems(kind: &KindDescriptor, exported: &[Role]) -> Vec<String> {
         let ownable = ["metadata.labels", "metadata.annotations"].iter().any(|own| within(path, own));
         if !(path.starts_with("spec.") || ownable) || path.split('.').any(str::is_empty) {
             problems.push(format!("own path {path:?} is not below spec, metadata.labels or metadata.annotations"));
+        }
+        // A whole map may be its own: what is the host's in it stays as it is.
+        let key = ["metadata.labels.", "metadata.annotations."].iter().find_map(|map| path.strip_prefix(map));
+        if let Some(key) = key.filter(|key| host_keys::is_hosts(key, &kind.group)) {
+            problems.push(format!("own path {path:?}: {key} is the host's"));
         }
     }
     if let Some(path) = &kind.bootstrap_data {
@@ -245,12 +251,14 @@ mod tests {
     #[test]
     fn a_good_descriptor_has_no_problems() {
         assert_eq!(found(|_| {}), Vec::<String>::new());
+        let own = json!(["metadata.labels", "metadata.annotations.infrastructure.example.org/zone", "metadata.labels.zone"]);
+        assert_eq!(found(|document| document["kinds"][0]["own"] = own), Vec::<String>::new());
     }
 
     #[test]
     fn each_defect_is_named() {
         type Change = fn(&mut Value);
-        let rows: [(&str, Change); 29] = [
+        let rows: [(&str, Change); 31] = [
             ("Pod. is not among workloadReads", |d| {
                 d["wants"] = json!({"workloadWatches": [{"group": "", "kind": "Pod"}]});
             }),
@@ -282,6 +290,12 @@ mod tests {
             ("own path \"metadata.finalizers\"", |d| d["kinds"][0]["own"] = json!(["metadata.finalizers"])),
             ("own path \"metadata.ownerReferences\"", |d| d["kinds"][0]["own"] = json!(["metadata.ownerReferences"])),
             ("own path \"metadata.labelsx\"", |d| d["kinds"][0]["own"] = json!(["metadata.labelsx"])),
+            ("cluster.x-k8s.io/cluster-name is the host's", |d| {
+                d["kinds"][0]["own"] = json!(["metadata.labels.cluster.x-k8s.io/cluster-name"]);
+            }),
+            ("capwasm.dev/provider is the host's", |d| {
+                d["kinds"][0]["own"] = json!(["metadata.annotations.capwasm.dev/provider"]);
+            }),
             ("own path \"metadata\"", |d| d["kinds"][0]["own"] = json!(["metadata"])),
             ("own path \"spec..x\"", |d| d["kinds"][0]["own"] = json!(["spec..x"])),
             ("bootstrapData \"spec.data.name\" is one of its own paths", |d| {

@@ -37,11 +37,11 @@ fn what_is_missing_stays_missing_and_what_cannot_be_said_is_refused() {
 }
 
 #[test]
-fn an_addon_gets_the_label_of_its_cluster_and_keeps_its_cluster() {
+fn an_addon_is_for_the_cluster_of_its_label_and_keeps_it() {
     let mut bare = addon("x");
-    bare["metadata"].as_object_mut().unwrap().remove("labels");
+    bare["spec"].as_object_mut().unwrap().remove("clusterName");
     let defaulted = <Addons as Admission>::default(bare, None).unwrap();
-    assert_eq!(defaulted["metadata"]["labels"][CLUSTER_LABEL], "one");
+    assert_eq!(defaulted["spec"]["clusterName"], "one");
     assert_eq!(<Addons as Admission>::default(defaulted.clone(), None).unwrap(), defaulted);
     assert_eq!(Addons::validate(&defaulted, None), Ok(vec![]));
 
