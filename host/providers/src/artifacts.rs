@@ -35,6 +35,8 @@ pub struct Fetched {
     pub bytes: Vec<u8>,
     /// `sha256:<hex>` of the bytes.
     pub digest: String,
+    /// Fingerprints of those of the request's keys that signed it.
+    pub signers: Vec<String>,
 }
 
 /// Why a component could not be pulled.
@@ -76,6 +78,10 @@ pub trait Artifacts: Send + Sync {
     /// The component of a manifest, with verified signature and digest.
     async fn fetch(&self, request: &ArtifactRequest, manifest: &str) -> Result<Fetched, FetchError>;
 
-    /// Verifies a signature as `cosign sign-blob` makes it (base64 of ECDSA) against any of the keys.
-    fn verify_blob(&self, bytes: &[u8], signature: &[u8], public_keys: &[String]) -> Result<(), FetchError>;
+    /// Verifies a signature as `cosign sign-blob` makes it (base64 of ECDSA) against any of the keys. Returns the fingerprints of those
+    /// that made it.
+    fn verify_blob(&self, bytes: &[u8], signature: &[u8], public_keys: &[String]) -> Result<Vec<String>, FetchError>;
+
+    /// Fingerprints of public keys (PEM), in order.
+    fn fingerprints(&self, public_keys: &[String]) -> Result<Vec<String>, FetchError>;
 }

@@ -1,6 +1,6 @@
 //! Components that serve or served, by digest, so that rollbacks and restarts do not need their source.
 //!
-//! Only components are stored, never native code; what is read must match the digest in its name.
+//! Only components are stored, never native code; what is read must match the digest in its name. Beside each stands who signed it.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 
 use crate::loader::files::LARGEST;
+use crate::loader::vouching::Vouched;
 
 /// Why a component cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
@@ -65,20 +66,55 @@ impl Components {
         self.0.exists(file_name(digest))
     }
 
+    /// Stores who signed a component.
+    pub(crate) async fn vouch(&self, digest: &str, vouched: &Vouched) -> Result<(), ComponentError> {
+        let text =
+            serde_json::to_vec(vouched).map_err(|error| ComponentError::Write(digest.to_owned(), error.into()))?;
+        let (dir, digest) = (self.0.clone(), digest.to_owned());
+        let failed = digest.clone();
+        let written =
+            tokio::task::spawn_blocking(move || write_file(&dir, &digest, &signers_name(&digest), &text)).await;
+        written.map_err(|error| ComponentError::Write(failed, std::io::Error::other(error)))?
+    }
+
+    /// Who signed a component; `None` when that is not known, or damaged.
+    pub(crate) async fn vouched(&self, digest: &str) -> Option<Vouched> {
+        let (dir, name) = (self.0.clone(), signers_name(digest));
+        let read = tokio::task::spawn_blocking(move || {
+            let mut text = Vec::new();
+            dir.open(name).ok()?.take(SIGNERS).read_to_end(&mut text).ok()?;
+            serde_json::from_slice(&text).ok()
+        });
+        read.await.ok()?
+    }
+
     /// Removes a component, if it is there.
     pub(crate) fn remove(&self, digest: &str) {
-        if let Err(error) = self.0.remove_file(file_name(digest))
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(digest, %error, "unable to remove a component that is not needed any more");
+        for name in [file_name(digest), signers_name(digest)] {
+            if let Err(error) = self.0.remove_file(name)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                tracing::warn!(digest, %error, "unable to remove a component that is not needed any more");
+            }
         }
     }
 }
 
+/// Bytes of a list of signers at most: some thousand keys.
+const SIGNERS: u64 = 1 << 20;
+
 /// File name of a digest. Digests come from statuses, which others may write, so only hex is accepted.
 fn file_name(digest: &str) -> String {
-    let hex: String = digest.trim_start_matches("sha256:").chars().filter(char::is_ascii_hexdigit).collect();
-    format!("sha256-{hex}.wasm")
+    format!("sha256-{}.wasm", hex_of(digest))
+}
+
+/// Name of the file with who signed the component.
+fn signers_name(digest: &str) -> String {
+    format!("sha256-{}.signers.json", hex_of(digest))
+}
+
+fn hex_of(digest: &str) -> String {
+    digest.trim_start_matches("sha256:").chars().filter(char::is_ascii_hexdigit).collect()
 }
 
 fn read(dir: &Dir, digest: &str) -> Result<Vec<u8>, ComponentError> {
@@ -89,14 +125,18 @@ fn read(dir: &Dir, digest: &str) -> Result<Vec<u8>, ComponentError> {
 }
 
 fn write(dir: &Dir, digest: &str, bytes: &[u8]) -> Result<(), ComponentError> {
+    write_file(dir, digest, &file_name(digest), bytes)
+}
+
+/// A file of a component, whole or not at all.
+fn write_file(dir: &Dir, digest: &str, name: &str, bytes: &[u8]) -> Result<(), ComponentError> {
     let failed = |error| ComponentError::Write(digest.to_owned(), error);
-    let name = file_name(digest);
     let draft = format!(".{name}.{}", std::process::id());
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = dir.open_with(&draft, &options).map_err(failed)?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed)?;
-    dir.rename(&draft, dir, &name).map_err(failed)
+    dir.rename(&draft, dir, name).map_err(failed)
 }
 
 #[cfg(test)]
@@ -115,9 +155,16 @@ mod tests {
         assert_eq!(components.get(&digest).await.unwrap(), b"one");
         std::fs::write(folder.join(file_name(&digest)), "two").unwrap();
         assert!(matches!(components.get(&digest).await, Err(ComponentError::Damaged(_))));
+        assert_eq!(components.vouched(&digest).await, None);
+        let vouched = Vouched { registry: true, keys: ["sha256:ab".to_owned()].into() };
+        components.vouch(&digest, &vouched).await.unwrap();
+        assert_eq!(components.vouched(&digest).await, Some(vouched));
+        std::fs::write(folder.join(signers_name(&digest)), "{").unwrap();
+        assert_eq!(components.vouched(&digest).await, None, "damage vouches for nothing");
         components.remove(&digest);
         components.remove(&digest);
         assert!(!components.has(&digest));
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing of it is left");
         assert_eq!(file_name("sha256:../../etc/passwd"), "sha256-ecad.wasm", "no way out of the folder");
         std::fs::remove_dir_all(folder).unwrap();
     }

@@ -12,6 +12,7 @@ mod bring;
 pub(crate) mod files;
 mod report;
 mod source;
+pub(crate) mod vouching;
 mod waiting;
 
 use std::collections::{BTreeSet, HashMap};
@@ -33,6 +34,7 @@ use tokio::sync::watch;
 pub use self::files::{FolderWatch, ProviderFiles};
 use self::report::{Folders, Report};
 use self::source::{Pulled, Wanted};
+use self::vouching::Vouched;
 use self::waiting::{Rehearsing, Waiting};
 use crate::artifacts::Artifacts;
 use crate::components::Components;
@@ -90,6 +92,8 @@ struct Loaded {
     components: Vec<(Limits, Arc<Provider>)>,
     /// A component that was refused for good, with its limits.
     refused: Option<(String, Limits, Refusal)>,
+    /// Who signed components, by digest.
+    vouched: HashMap<String, Vouched>,
     /// The last pull.
     pulled: Option<Pulled>,
     /// The candidate that is being rehearsed.
@@ -150,8 +154,8 @@ impl Refusal {
 
 /// Outcome of bringing a component into service.
 enum Progress {
-    /// It serves. Capabilities that it wants and that are not granted (the list) are denied.
-    Serving(Arc<Provider>, Vec<String>),
+    /// It serves; with what would keep it from coming to serve now. Capabilities that are not granted any more are denied.
+    Serving(Arc<Provider>, Option<Refusal>),
     /// CRDs must be written or established first.
     Installing(Vec<Operation>),
     Refused(Refusal),
@@ -203,25 +207,32 @@ impl Loader {
             rehearsed: spec.update.policy != UpdatePolicy::Immediate,
         };
         let pinned = spec.update.pin.clone();
-        let looked = match &pinned {
-            Some(digest) => Ok(Wanted { digest: digest.clone(), artifact: None, bytes: None, again: None }),
+        let mut looked = match &pinned {
+            Some(digest) => Ok(self.pinned(pass, &spec, digest).await?),
             None => self.look(pass, &spec).await?,
         };
+        if let Ok(Wanted { digest, vouched, .. }) = &mut looked
+            && let Some(vouched) = vouched.take()
+        {
+            self.vouch(name, digest, vouched).await;
+        }
         report.again = looked.as_ref().ok().and_then(|wanted| wanted.again);
         let wanted = looked.as_ref().ok();
 
         let history = report.history.clone();
         let serving = self.serving(name);
+        let traps = serving.as_ref().is_some_and(|serving| {
+            serving.generation.health.failed_probation()
+                && Some(serving.generation.provider.digest()) == history.active()
+        });
+        let previous = if traps { self.trusted_previous(name, &spec, &history).await } else { None };
         let situation = Situation {
             wanted: wanted.map(|wanted| wanted.digest.as_str()),
             pinned: pinned.is_some(),
             active: history.active(),
-            previous: history.previous.first().map(|record| record.digest.as_str()),
+            previous,
             rejected: history.rejected(report.generation),
-            traps: serving.as_ref().is_some_and(|serving| {
-                serving.generation.health.failed_probation()
-                    && Some(serving.generation.provider.digest()) == history.active()
-            }),
+            traps,
             policy: spec.update.policy,
             approved: spec.update.approve.as_deref(),
         };
@@ -263,15 +274,17 @@ impl Loader {
         // One that somebody asked for, or that the host itself went back to, is not on probation.
         let probation = matches!(step, Step::Serve(_) | Step::Rehearse(_)) && pinned.is_none();
         match self.bring(pass, &spec, &terms, &history, target, bytes, probation).await? {
-            Progress::Serving(provider, missing) => {
+            Progress::Serving(provider, concern) => {
                 let artifact =
                     wanted.filter(|wanted| wanted.digest == target).and_then(|wanted| wanted.artifact.clone());
                 report.serves(pass.now, &provider, artifact, reason, spec.history_limit);
                 report.pinned = pinned.is_some();
-                if !missing.is_empty() {
-                    report.refuse(bring::missing_grants(missing), None);
-                } else if situation.wanted == Some(target) {
-                    report.history.candidate = None;
+                match concern {
+                    // What is wrong with the source says more of it.
+                    Some(concern) if looked.is_err() && concern.missing.is_empty() => {}
+                    Some(concern) => report.refuse(concern, None),
+                    None if situation.wanted == Some(target) => report.history.candidate = None,
+                    None => {}
                 }
             }
             Progress::Installing(operations) => report.installing = Some(operations),
@@ -282,6 +295,18 @@ impl Loader {
             }
         }
         Ok(())
+    }
+
+    /// The component that `spec.update.pin` names. When no trusted key vouches for it as far as is known, its source is asked: it may have
+    /// been signed again.
+    async fn pinned(&self, pass: &Pass<'_>, spec: &Spec, digest: &str) -> Result<Wanted, ReconcileError> {
+        if self.trusts(&pass.key.name, spec, digest).await.is_err()
+            && let Ok(found) = self.look(pass, spec).await?
+            && found.digest == digest
+        {
+            return Ok(found);
+        }
+        Ok(Wanted::kept(digest))
     }
 
     /// When the next component is refused and nothing serves yet, which is so after a start of the host, serves the one
@@ -390,6 +415,7 @@ impl Loader {
         }
         if let Some(loaded) = self.providers.lock().get_mut(name) {
             let serving = loaded.serving.as_ref().map(|serving| serving.generation.provider.digest().to_owned());
+            loaded.vouched.retain(|digest, _| needed(digest) || serving.as_ref() == Some(digest));
             loaded
                 .components
                 .retain(|(_, provider)| needed(provider.digest()) || serving.as_deref() == Some(provider.digest()));

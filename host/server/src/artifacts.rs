@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use capwasm_providers::{ArtifactRequest, Artifacts, FetchError, Fetched};
 use capwasm_registry::{
-    Access, DockerConfig, Error, PublicKey, Reference, Repository, Verification, pull, resolve, verify_blob,
+    Access, DockerConfig, Error, PublicKey, Reference, Repository, Verification, pull, resolve, verify, verify_blob,
 };
 
 /// Pulls from registries, and verifies cosign signatures by keys.
@@ -48,15 +48,44 @@ impl Artifacts for Registries {
     async fn fetch(&self, request: &ArtifactRequest, manifest: &str) -> Result<Fetched, FetchError> {
         let wanted = Wanted::new(request).map_err(failed)?;
         let digest = manifest.parse().map_err(|error| FetchError::Refused(format!("{error}")))?;
-        let verification = Verification::of(keys(&request.public_keys)?);
+        let keys = keys(&request.public_keys)?;
         let reference = wanted.reference.pinned(&digest);
+        let verification = Verification::of(keys.clone());
         let pulled = pull(&wanted.repository, &reference, &verification, request.max_bytes).await.map_err(failed)?;
-        Ok(Fetched { bytes: pulled.component.to_vec(), digest: pulled.digest.to_string() })
+        let signers = match keys.as_slice() {
+            [only] => vec![only.fingerprint().to_string()],
+            several => signers(&wanted.repository, &reference, several).await?,
+        };
+        Ok(Fetched { bytes: pulled.component.to_vec(), digest: pulled.digest.to_string(), signers })
     }
 
-    fn verify_blob(&self, bytes: &[u8], signature: &[u8], public_keys: &[String]) -> Result<(), FetchError> {
-        verify_blob(bytes, signature, &keys(public_keys)?).map(drop).map_err(failed)
+    fn verify_blob(&self, bytes: &[u8], signature: &[u8], public_keys: &[String]) -> Result<Vec<String>, FetchError> {
+        let keys = keys(public_keys)?;
+        verify_blob(bytes, signature, &keys).map_err(failed)?;
+        let signed = |key: &&PublicKey| verify_blob(bytes, signature, std::slice::from_ref(*key)).is_ok();
+        Ok(keys.iter().filter(signed).map(|key| key.fingerprint().to_string()).collect())
     }
+
+    fn fingerprints(&self, public_keys: &[String]) -> Result<Vec<String>, FetchError> {
+        Ok(keys(public_keys)?.iter().map(|key| key.fingerprint().to_string()).collect())
+    }
+}
+
+/// Which of the keys signed a manifest: each may be taken out later.
+async fn signers(
+    repository: &Repository,
+    reference: &Reference,
+    keys: &[PublicKey],
+) -> Result<Vec<String>, FetchError> {
+    let mut signers = Vec::new();
+    for key in keys {
+        match verify(repository, reference, std::slice::from_ref(key)).await {
+            Ok(key) => signers.push(key.fingerprint().to_string()),
+            Err(Error::Unsigned(_) | Error::BadSignature { .. }) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(signers)
 }
 
 fn keys(pem: &[String]) -> Result<Vec<PublicKey>, FetchError> {
@@ -116,7 +145,11 @@ mod tests {
         let key = capwasm_registry::PrivateKey::generate().unwrap();
         let pem = key.public().unwrap().to_pem();
         let signature = capwasm_registry::sign_blob(b"bytes", &key).unwrap();
-        artifacts.verify_blob(b"bytes", signature.as_bytes(), std::slice::from_ref(&pem)).unwrap();
+        let other = capwasm_registry::PrivateKey::generate().unwrap().public().unwrap().to_pem();
+        let signers = artifacts.verify_blob(b"bytes", signature.as_bytes(), &[other.clone(), pem.clone()]).unwrap();
+        assert_eq!(signers, artifacts.fingerprints(std::slice::from_ref(&pem)).unwrap());
+        assert_eq!(artifacts.fingerprints(&[other, pem.clone()]).unwrap()[1..], signers);
+        assert!(artifacts.fingerprints(&["no key".to_owned()]).is_err());
         assert!(artifacts.verify_blob(b"other", signature.as_bytes(), &[pem]).is_err());
         assert!(artifacts.verify_blob(b"bytes", signature.as_bytes(), &[]).is_err());
     }

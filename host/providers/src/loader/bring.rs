@@ -35,7 +35,7 @@ pub(super) fn check(name: &str, provider: &Provider, spec: &Spec) -> Result<(), 
     if missing.is_empty() { Ok(()) } else { Err(missing_grants(missing)) }
 }
 
-pub(super) fn missing_grants(missing: Vec<String>) -> Refusal {
+fn missing_grants(missing: Vec<String>) -> Refusal {
     let message = format!("not granted: {}", missing.join("; "));
     Refusal { missing, ..Refusal::lasting("MissingGrants", message) }
 }
@@ -54,18 +54,25 @@ impl Loader {
         probation: bool,
     ) -> Result<Progress, ReconcileError> {
         let name = pass.key.name.as_str();
+        let serves = self.serving(name).is_some_and(|serving| serving.generation.provider.digest() == digest);
+        let mut concern = None;
+        if let Err(refusal) = self.trusts(name, spec, digest).await {
+            // What serves goes on, under the terms of now.
+            if !serves {
+                return Ok(Progress::Refused(refusal));
+            }
+            concern = Some(refusal);
+        }
         let provider = match self.component(name, spec, digest, bytes).await {
             Ok(provider) => provider,
             Err(refusal) => return Ok(Progress::Refused(refusal)),
         };
-        let mut missing = Vec::new();
         if let Err(refusal) = check(name, &provider, spec) {
-            let serves = self.serving(name).is_some_and(|serving| serving.generation.provider.digest() == digest);
             // What is taken away from a provider that serves is denied to it at once.
             if refusal.missing.is_empty() || !serves {
                 return Ok(Progress::Refused(refusal));
             }
-            missing = refusal.missing;
+            concern = Some(refusal);
         }
         let crds = match self.crds(pass, &provider, history.served(digest)).await? {
             Ok(crds) => crds,
@@ -79,7 +86,7 @@ impl Loader {
             return Ok(Progress::Installing(crds.operations));
         }
         Ok(match self.serve(pass, terms, &provider, &crds.installed, probation).await? {
-            Ok(()) => Progress::Serving(provider, missing),
+            Ok(()) => Progress::Serving(provider, concern),
             Err(error) => Progress::Refused(Refusal::lasting("InvalidGrants", error)),
         })
     }

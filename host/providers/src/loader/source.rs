@@ -8,6 +8,7 @@ use capwasm_reconcile::{Pass, ReconcileError};
 use serde_json::Value;
 
 use super::files::{LARGEST, file_token};
+use super::vouching::{self, Vouched};
 use super::{Loader, Refusal};
 use crate::artifacts::{ArtifactRequest, FetchError};
 use crate::reads::{chain, decode};
@@ -25,8 +26,17 @@ pub(super) struct Wanted {
     pub(super) artifact: Option<String>,
     /// `None` when the component is at hand by its digest.
     pub(super) bytes: Option<Vec<u8>>,
+    /// Who signed it, where that was looked at.
+    pub(super) vouched: Option<Vouched>,
     /// When to look again.
     pub(super) again: Option<Duration>,
+}
+
+impl Wanted {
+    /// A component that is at hand by its digest.
+    pub(super) fn kept(digest: &str) -> Self {
+        Wanted { digest: digest.to_owned(), artifact: None, bytes: None, vouched: None, again: None }
+    }
 }
 
 /// The last pull; avoids requests to the registry.
@@ -59,10 +69,7 @@ impl Loader {
             Source::Oci(oci) => {
                 let keys = &spec.verification.public_keys;
                 if self.dependencies.require_signatures && keys.is_empty() {
-                    return Ok(Err(Refusal::lasting(
-                        "VerificationRequired",
-                        "this host takes signed artifacts only: put public keys into spec.verification.publicKeys",
-                    )));
+                    return Ok(Err(vouching::required()));
                 }
                 let request = match self.request(pass, oci, keys).await? {
                     Ok(request) => request,
@@ -76,15 +83,18 @@ impl Loader {
     async fn file(&self, file: &str, keys: &[String]) -> Result<Wanted, Refusal> {
         let unreadable = |error: super::files::FileError| Refusal::passing("SourceUnreadable", chain(&error));
         let bytes = self.dependencies.files.read(file).await.map_err(unreadable)?;
+        let mut signers = Vec::new();
         if !keys.is_empty() {
             let artifacts = self.artifacts()?;
             let name = format!("{file}.sig");
             let signature = self.dependencies.files.read(&name).await.map_err(|error| {
                 Refusal::passing("SignatureInvalid", format!("{file} has no signature beside it: {}", chain(&error)))
             })?;
-            artifacts.verify_blob(&bytes, &signature, keys).map_err(|error| refused(&error))?;
+            signers = artifacts.verify_blob(&bytes, &signature, keys).map_err(|error| refused(&error))?;
         }
-        Ok(Wanted { digest: capwasm_runtime::digest(&bytes), artifact: None, bytes: Some(bytes), again: None })
+        let digest = capwasm_runtime::digest(&bytes);
+        let vouched = Some(Vouched::new(false, signers));
+        Ok(Wanted { digest, artifact: None, bytes: Some(bytes), vouched, again: None })
     }
 
     async fn artifact(&self, name: &str, request: ArtifactRequest) -> Result<Wanted, Refusal> {
@@ -97,6 +107,7 @@ impl Loader {
             digest: pulled.digest.clone(),
             artifact: Some(artifact(&request.reference, &pulled.manifest)),
             bytes,
+            vouched: None,
             again,
         };
         if let Some(known) = known.as_ref().filter(|known| fixed || known.at.elapsed() < LOOK_UP) {
@@ -107,8 +118,8 @@ impl Loader {
         }
         let manifest = artifacts.resolve(&request).await.map_err(|error| refused(&error))?;
         let at = Instant::now();
-        let (pulled, bytes) = match known.filter(|known| known.manifest == manifest) {
-            Some(known) => (Pulled { at, ..known }, None),
+        let (pulled, bytes, vouched) = match known.filter(|known| known.manifest == manifest) {
+            Some(known) => (Pulled { at, ..known }, None, None),
             None => {
                 let fetched = artifacts.fetch(&request, &manifest).await.map_err(|error| refused(&error))?;
                 if capwasm_runtime::digest(&fetched.bytes) != fetched.digest {
@@ -117,15 +128,17 @@ impl Loader {
                         "the registry handed over other bytes than it named",
                     ));
                 }
-                (Pulled { request: request.clone(), manifest, digest: fetched.digest, at }, Some(fetched.bytes))
+                let vouched = Vouched::new(true, fetched.signers);
+                let pulled = Pulled { request: request.clone(), manifest, digest: fetched.digest, at };
+                (pulled, Some(fetched.bytes), Some(vouched))
             }
         };
-        let wanted = of(&pulled, bytes);
+        let wanted = Wanted { vouched, ..of(&pulled, bytes) };
         self.providers.lock().entry(name.to_owned()).or_default().pulled = Some(pulled);
         Ok(wanted)
     }
 
-    fn artifacts(&self) -> Result<&dyn crate::Artifacts, Refusal> {
+    pub(super) fn artifacts(&self) -> Result<&dyn crate::Artifacts, Refusal> {
         self.dependencies.artifacts.as_deref().ok_or_else(|| {
             Refusal::lasting("SourceUnsupported", "this host has no client for registries and signatures")
         })
@@ -184,7 +197,7 @@ fn artifact(reference: &str, manifest: &str) -> String {
     format!("{}@{manifest}", reference.split('@').next().unwrap_or(reference))
 }
 
-fn refused(error: &FetchError) -> Refusal {
+pub(super) fn refused(error: &FetchError) -> Refusal {
     Refusal::passing(error.reason(), chain(error))
 }
 
