@@ -159,6 +159,12 @@ impl Conversions {
         self.references.read().get(&(group.to_owned(), kind.to_owned())).cloned()
     }
 
+    /// Name of the provider that converts or admits a kind, if it is loaded or expected.
+    pub fn provider_of(&self, group: &str, kind: &str) -> Option<String> {
+        let converter = self.kinds.read().get(&(group.to_owned(), kind.to_owned())).map(|found| found.provider.clone());
+        converter.or_else(|| Some(self.admissions.admitted(group, kind)?.provider))
+    }
+
     /// Converts objects of one kind, in order, to version `to` (`group/version`). `provider` owns the CRD, for the
     /// message. Blocks the thread.
     ///

@@ -50,6 +50,7 @@ mod http;
 mod limits;
 mod load;
 mod meter;
+mod places;
 mod precompiled;
 mod provider;
 pub mod record;

@@ -31,10 +31,12 @@ use crate::failure::{CallError, Stop, classify};
 use crate::limits::Limits;
 use crate::load::Pure;
 use crate::meter::{Clocks, CpuMeter, WallClock};
+use crate::places::Share;
 use crate::record::tape::Tape;
 use crate::reply::{CallStats, Reply};
 use crate::runtime::Shared;
 use crate::state::State;
+use crate::wasi::Waits;
 
 /// A loaded component: immutable and shared.
 pub struct Provider {
@@ -46,6 +48,8 @@ pub struct Provider {
     imports: Vec<String>,
     size: usize,
     slots: Arc<Semaphore>,
+    conversions: Share,
+    admissions: Share,
 }
 
 /// The prepared component: everything that calls have in common.
@@ -97,7 +101,9 @@ impl Provider {
         let slots = Arc::new(Semaphore::new(guest.limits.concurrency.max(1) as usize));
         let roles = guest.exports.roles();
         let pure = Arc::new(guest.pure());
-        Provider { guest: Arc::new(guest), pure, descriptor, roles, imports, size, slots }
+        let (conversions, admissions) =
+            (guest.shared.conversions.share(&guest.name), guest.shared.admissions.share(&guest.name));
+        Provider { guest: Arc::new(guest), pure, descriptor, roles, imports, size, slots, conversions, admissions }
     }
 
     /// `sha256:<hex>` of the component.
@@ -191,7 +197,7 @@ impl Guest {
         let _permit = permit.map_err(|_| fail(Failure::Busy { waited: self.limits.wall_time() }))?;
         let guest = self.clone();
         let described = async move {
-            let mut running = guest.start(NAME, call, Tape::Off);
+            let mut running = guest.start(NAME, call, Tape::Off, Waits::Virtual);
             let exports = guest.exports.clone();
             running
                 .run(&guest, async |store: &mut Store<State>, instance: Instance, _: &String| {
@@ -208,7 +214,7 @@ impl Guest {
 
     async fn run(self: Arc<Self>, call: Call, tape: Tape) -> Finished {
         let function = call.function;
-        let mut running = self.start(function.name(), call, tape);
+        let mut running = self.start(function.name(), call, tape, Waits::RealTime);
         let exports = self.exports.clone();
         let answer = running
             .run(&self, async |store: &mut Store<State>, instance: Instance, object: &String| {
@@ -221,7 +227,7 @@ impl Guest {
     }
 
     /// A metered and limited store for one call, without instance.
-    fn start(&self, function: &str, mut call: Call, tape: Tape) -> OneCall {
+    fn start(&self, function: &str, mut call: Call, tape: Tape, waits: Waits) -> OneCall {
         let limits = &self.limits;
         let ticking = self.shared.ticker.running();
         let meter = CpuMeter::new(limits.cpu_time());
@@ -232,7 +238,7 @@ impl Guest {
         let log = Arc::new(GuestLog::new(&name, function, &call.facts.id, limits.log_lines));
         let object = Arc::new(std::mem::take(&mut call.object));
         let clocks = Clocks { cpu: meter.clone(), wall: wall.clone() };
-        let state = State::new(call, object.clone(), limits, log, clocks, tape);
+        let state = State::new(call, object.clone(), limits, log, clocks, tape, waits);
         let mut store = Store::new(&self.shared.engine, state);
         store.limiter(|state| &mut state.memory);
         store.set_hostcall_fuel(usize::try_from(limits.result_bytes.max(MIN_FUEL)).unwrap_or(usize::MAX));

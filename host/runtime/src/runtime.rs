@@ -12,12 +12,15 @@ use crate::compile::{Compiler, InProcess};
 use crate::engine::{self, Ticker};
 use crate::limits::Limits;
 use crate::load::{self, LoadError};
+use crate::places::Places;
 use crate::precompiled::Precompiled;
 use crate::provider::Provider;
 use crate::state::{self, State};
 
 /// Concurrent conversions, and as many admissions, of all providers, besides [`RuntimeOptions::max_in_flight`].
-const PURE: u32 = 4;
+const PURE: u32 = 16;
+/// Of these, those of one provider.
+const SHARE: u32 = 4;
 
 /// Settings of a [`Runtime`].
 #[derive(Clone, Debug)]
@@ -75,9 +78,9 @@ pub(crate) struct Shared {
     pub(crate) ticker: Ticker,
     pub(crate) slots: Arc<Semaphore>,
     /// Slots of conversions; separate, since a call may wait for a read that needs a conversion.
-    pub(crate) conversions: Arc<Semaphore>,
+    pub(crate) conversions: Places,
     /// Slots of admissions; separate, so that slow ones delay writers but no readers.
-    pub(crate) admissions: Arc<Semaphore>,
+    pub(crate) admissions: Places,
     pub(crate) aot: Option<AotCache>,
     pub(crate) options: RuntimeOptions,
 }
@@ -92,8 +95,8 @@ impl Runtime {
             linker: state::linker(&engine).map_err(broken)?,
             ticker: Ticker::start(&engine).map_err(RuntimeError::Ticker)?,
             slots: Arc::new(Semaphore::new(options.max_in_flight as usize)),
-            conversions: Arc::new(Semaphore::new(PURE as usize)),
-            admissions: Arc::new(Semaphore::new(PURE as usize)),
+            conversions: Places::new(PURE, SHARE),
+            admissions: Places::new(PURE, SHARE),
             aot: options.aot_dir.as_deref().map(|path| AotCache::open(path, &engine)).transpose()?,
             engine,
             options,

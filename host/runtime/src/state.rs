@@ -5,6 +5,7 @@ use std::sync::Arc;
 use capwasm_contract::Facts;
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Result};
+use wasmtime_wasi::clocks::WasiClocksView;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::bindings::types;
@@ -18,7 +19,7 @@ use crate::grants::Grants;
 use crate::limits::{Limits, MemoryLimit};
 use crate::meter::Clocks;
 use crate::record::tape::Tape;
-use crate::wasi;
+use crate::wasi::{self, MonotonicView, SteppingClock, Waits};
 
 /// Resource handles of a guest at most.
 const HANDLES: usize = 1_000;
@@ -28,6 +29,8 @@ pub(crate) struct State {
     pub(crate) outcome: Collector,
     pub(crate) log: Arc<GuestLog>,
     wasi: WasiCtx,
+    monotonic: SteppingClock,
+    waits: Waits,
     table: ResourceTable,
     pub(crate) facts: Facts,
     pub(crate) tape: Tape,
@@ -47,13 +50,17 @@ impl State {
         log: Arc<GuestLog>,
         clocks: Clocks,
         tape: Tape,
+        waits: Waits,
     ) -> Self {
+        let monotonic = SteppingClock::default();
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
         State {
             memory: MemoryLimit::new(limits.memory_bytes),
             outcome: Collector::new(limits.result_bytes),
-            wasi: wasi::context(call.facts.now_ms, call.seed, &log),
+            wasi: wasi::context(call.facts.now_ms, call.seed, monotonic.clone(), &log),
+            monotonic,
+            waits,
             log,
             table,
             scope: Scope::new(object, call.grants.clone()),
@@ -80,6 +87,10 @@ impl types::Host for State {}
 pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    wasi::add_clock_to_linker(&mut linker, |state: &mut State| {
+        let (clock, waits) = (state.monotonic.clone(), state.waits);
+        MonotonicView::new(WasiClocksView::clocks(state), &clock, waits)
+    })?;
     types::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     call::add_to_linker(&mut linker, |state: &mut State| call::CallView { facts: &state.facts })?;
     outcome::add_to_linker(&mut linker, |state: &mut State| outcome::OutcomeView {

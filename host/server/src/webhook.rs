@@ -15,6 +15,7 @@ mod configuration;
 mod keeper;
 mod reviews;
 mod server;
+mod shares;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

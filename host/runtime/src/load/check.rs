@@ -251,7 +251,8 @@ mod tests {
     #[test]
     fn a_good_descriptor_has_no_problems() {
         assert_eq!(found(|_| {}), Vec::<String>::new());
-        let own = json!(["metadata.labels", "metadata.annotations.infrastructure.example.org/zone", "metadata.labels.zone"]);
+        let own =
+            json!(["metadata.labels", "metadata.annotations.infrastructure.example.org/zone", "metadata.labels.zone"]);
         assert_eq!(found(|document| document["kinds"][0]["own"] = own), Vec::<String>::new());
     }
 

@@ -28,7 +28,7 @@ impl Provider {
             let guest = indices.ok_or_else(|| wasmtime::format_err!("{DEFAULT} is not exported"))?;
             guest.load(&mut *store, &instance)?.call_default(&mut *store, &object, old.as_ref()).await
         };
-        self.pure.ask(DEFAULT, &self.guest.shared.admissions, work, String::len).await
+        self.pure.ask(DEFAULT, &self.admissions, work, String::len).await
     }
 
     /// Warnings for the client of an object that is valid.
@@ -49,9 +49,7 @@ impl Provider {
             guest.load(&mut *store, &instance)?.call_validate(&mut *store, &object, old.as_ref()).await
         };
         self.pure
-            .ask(VALIDATE, &self.guest.shared.admissions, work, |warnings: &Vec<String>| {
-                warnings.iter().map(String::len).sum()
-            })
+            .ask(VALIDATE, &self.admissions, work, |warnings: &Vec<String>| warnings.iter().map(String::len).sum())
             .await
     }
 }

@@ -28,7 +28,7 @@ impl Provider {
             guest.load(&mut *store, &instance)?.call_convert(&mut *store, &objects, to).await
         };
         let bytes = |texts: &Vec<String>| texts.iter().map(String::len).sum();
-        let converted = self.pure.ask(CONVERT, &self.guest.shared.conversions, work, bytes).await?;
+        let converted = self.pure.ask(CONVERT, &self.conversions, work, bytes).await?;
         if let Ok(texts) = &converted.answer
             && texts.len() != objects.len()
         {

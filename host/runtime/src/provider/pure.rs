@@ -1,12 +1,11 @@
 //! Calls of pure functions: conversion and admission.
 //!
 //! They get no capabilities or grants, a clock that stands at the epoch and a constant seed, under limits of their own,
-//! since clients wait for them.
+//! since clients wait for them. Waiting for a time takes none, and each provider has a share of the places.
 
 use std::sync::Arc;
 
 use capwasm_contract::{Facts, Failure, Function, Problem};
-use tokio::sync::Semaphore;
 use tracing::Instrument;
 use wasmtime::Store;
 use wasmtime::component::Instance;
@@ -16,9 +15,11 @@ use crate::bindings::types;
 use crate::call::{Call, Capabilities};
 use crate::failure::CallError;
 use crate::grants::Grants;
+use crate::places::Share;
 use crate::record::tape::Tape;
 use crate::reply::CallStats;
 use crate::state::State;
+use crate::wasi::Waits;
 
 /// Reply of a pure function.
 #[derive(Clone, Debug)]
@@ -71,13 +72,13 @@ impl Guest {
     pub(super) async fn ask<T>(
         self: &Arc<Self>,
         function: &'static str,
-        places: &Arc<Semaphore>,
+        places: &Share,
         work: impl AsyncFnOnce(&Exports, &mut Store<State>, Instance) -> wasmtime::Result<Result<T, types::Problem>>,
         bytes: impl FnOnce(&T) -> usize,
     ) -> Result<PureReply<T>, PureError> {
         let waited = self.limits.wall_time();
-        let permit = tokio::time::timeout(waited, places.clone().acquire_owned()).await;
-        let Ok(Ok(_permit)) = permit else { return Err(self.error(function, Failure::Busy { waited }).into()) };
+        let place = tokio::time::timeout(waited, places.place()).await;
+        let Ok(Some(_place)) = place else { return Err(self.error(function, Failure::Busy { waited }).into()) };
         let run = contained(self.run_pure(function, work, bytes)).instrument(self.span(function)).await;
         let (reply, acted) = run
             .map_err(|message| self.error(function, Failure::Panic { message }))?
@@ -105,7 +106,7 @@ impl Guest {
             seed: 0,
             recorder: None,
         };
-        let mut running = self.start(function, call, Tape::Off);
+        let mut running = self.start(function, call, Tape::Off, Waits::Virtual);
         let answer = running
             .run(self, async |store: &mut Store<State>, instance: Instance, _: &String| {
                 let answer = work(&self.exports, store, instance).await?.map_err(Problem::from);

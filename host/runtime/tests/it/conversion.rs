@@ -66,3 +66,16 @@ async fn a_conversion_that_fails_fails_alone_and_says_why() {
     assert!(convert(&bench, vec![pool("")], V1BETA1).await.is_ok());
     bench.still_works().await;
 }
+
+/// Others wait for the answer, and nothing happens meanwhile that the guest could wait for.
+#[tokio::test]
+async fn a_conversion_or_an_admission_that_sleeps_answers_at_once_and_finds_its_clock_put_forward() {
+    let bench = Bench::new(Limits::default()).await;
+    let converted = convert(&bench, vec![pool("sleep")], V1BETA1).await.unwrap();
+    assert_eq!(converted[0]["metadata"]["annotations"]["slept"], "3600");
+    let mut object: Value = serde_json::from_str(&pool("")).unwrap();
+    object["metadata"]["annotations"] = json!({"fixture.example/admit": "sleep"});
+    let defaulted = bench.provider.default_object(object.to_string(), None).await.unwrap().answer.unwrap();
+    let defaulted: Value = serde_json::from_str(&defaulted).unwrap();
+    assert_eq!(defaulted["metadata"]["annotations"]["slept"], "3600");
+}

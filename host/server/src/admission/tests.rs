@@ -67,6 +67,23 @@ async fn refusals_have_the_shape_of_a_webhooks_and_failures_refuse() {
     machines.create(&PostParams::default(), &object(machine)).await.unwrap();
 }
 
+/// Whatever a provider makes of its objects, they belong to the Cluster that their author names.
+#[tokio::test]
+async fn neither_defaults_nor_conversions_choose_the_cluster_of_an_object() {
+    let world = world().await.with_crds().await;
+    world.conversions.serve(&world.provider);
+    let (new, old) = (world.pools("v1beta2"), world.pools("v1beta1"));
+    let label = "cluster.x-k8s.io/cluster-name";
+    let mut pool = admitted("v1beta2", "mine", "steal", json!({"do": "steal"}));
+    pool.labels_mut().insert(label.into(), "mine".into());
+    new.create(&PostParams::default(), &pool).await.unwrap();
+    new.create(&PostParams::default(), &admitted("v1beta2", "nobodys", "steal", json!({"do": "steal"}))).await.unwrap();
+    for api in [&new, &old] {
+        assert_eq!(api.get("mine").await.unwrap().labels()[label], "mine");
+        assert_eq!(api.get("nobodys").await.unwrap().labels().get(label), None);
+    }
+}
+
 #[tokio::test]
 async fn a_status_and_an_object_that_is_being_deleted_are_left_alone() {
     let world = world().await.with_crds().await;

@@ -29,6 +29,20 @@ impl Reviews {
         Reviews { converter: Arc::new(InProcess::new(providers.clone())), providers }
     }
 
+    /// The provider that a review is for; empty for the core's kinds and unknown ones.
+    pub fn provider(&self, review: &Value) -> String {
+        let request = &review["request"];
+        let converted = &request["objects"][0];
+        let (group, kind) = match converted {
+            Value::Null => {
+                let text = |pointer| json::text(request, pointer).unwrap_or_default();
+                (text("/kind/group"), text("/kind/kind"))
+            }
+            object => (meta::group(object), meta::kind(object)),
+        };
+        self.providers.provider_of(group, kind).unwrap_or_default()
+    }
+
     /// Fills in the response of a ConversionReview.
     ///
     /// # Errors
@@ -164,7 +178,11 @@ mod tests {
         let refused = reviews.convert(pools()).await.unwrap();
         assert_eq!(refused["response"]["result"]["status"], "Failure");
         assert!(refused.to_string().contains("is loaded"), "{refused}");
+        assert_eq!(reviews.provider(&pools()), "", "nobody's as yet");
         world.conversions.serve(&world.provider);
+        assert_eq!(reviews.provider(&pools()), "fixture");
+        let admission = json!({"request": {"kind": {"group": GROUP, "kind": "FixturePool"}}});
+        assert_eq!(reviews.provider(&admission), "fixture");
         let answer = reviews.convert(pools()).await.unwrap();
         let objects = answer["response"]["convertedObjects"].as_array().unwrap();
         assert_eq!((objects.len(), &objects[BATCH]["spec"]), (BATCH + 1, &json!({"zone": "a"})));

@@ -29,11 +29,14 @@ use tokio_util::task::TaskTracker;
 use super::certificates::Serving;
 use super::configuration::{CONVERT, DEFAULT, Kind, VALIDATE};
 use super::reviews::Reviews;
+use super::shares::Shares;
 
 /// Largest review in bytes: it has all objects of a list.
 const LARGEST: usize = 64 << 20;
-/// Concurrent reviews, each of which may be that large.
+/// Reviews that are read at a time, each of which may be that large. Those that are read wait within their provider's share.
 const AT_A_TIME: usize = 16;
+/// Time to read one.
+const READ: Duration = Duration::from_secs(10);
 /// Timeout of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time for requests in flight at shutdown.
@@ -76,6 +79,7 @@ pub struct Server {
 struct Service {
     reviews: Reviews,
     places: Semaphore,
+    shares: Shares,
 }
 
 impl Server {
@@ -93,7 +97,8 @@ impl Server {
             .with_no_client_auth()
             .with_cert_resolver(certificate);
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let service = Service { reviews: Reviews::new(providers), places: Semaphore::new(AT_A_TIME) };
+        let service =
+            Service { reviews: Reviews::new(providers), places: Semaphore::new(AT_A_TIME), shares: Shares::default() };
         Ok(Server { listener, acceptor: TlsAcceptor::from(Arc::new(tls)), service: Arc::new(service) })
     }
 
@@ -164,12 +169,12 @@ impl Service {
             let paths = format!("there are {CONVERT}, {DEFAULT} and {VALIDATE}");
             return response(StatusCode::NOT_FOUND, "text/plain", paths);
         }
-        // Never closed.
-        let Ok(_place) = self.places.acquire().await else {
-            return response(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "it ends".to_owned());
-        };
         match self.review(&path, request.into_body()).await {
-            Ok(answer) => response(StatusCode::OK, "application/json", answer.to_string()),
+            Ok(Some(answer)) => response(StatusCode::OK, "application/json", answer.to_string()),
+            Ok(None) => {
+                let why = "too many reviews of this provider wait; try again".to_owned();
+                response(StatusCode::SERVICE_UNAVAILABLE, "text/plain", why)
+            }
             Err(error) => {
                 tracing::warn!(path, error = format!("{error:#}"), "a review cannot be answered");
                 response(StatusCode::BAD_REQUEST, "text/plain", format!("{error:#}"))
@@ -177,14 +182,28 @@ impl Service {
         }
     }
 
-    async fn review(&self, path: &str, body: impl Body<Data = Bytes, Error: Into<BoxError>>) -> Result<Value> {
-        let body = Limited::new(body, LARGEST).collect().await.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-        let review: Value = serde_json::from_slice(&body).context("the review is not JSON")?;
-        match path {
+    /// Reads and answers a review; `None` when its provider has no room for it.
+    async fn review(&self, path: &str, body: impl Body<Data = Bytes, Error: Into<BoxError>>) -> Result<Option<Value>> {
+        let (review, bytes) = self.read(body).await?;
+        let provider = self.reviews.provider(&review);
+        let Some(_room) = self.shares.take(&provider, bytes) else {
+            tracing::warn!(provider, "too many reviews of a provider wait; one is refused");
+            return Ok(None);
+        };
+        let answer = match path {
             CONVERT => self.reviews.convert(review).await,
             DEFAULT => self.reviews.admit(Kind::Mutating, review).await,
             _ => self.reviews.admit(Kind::Validating, review).await,
-        }
+        };
+        answer.map(Some)
+    }
+
+    /// The review and its size in bytes.
+    async fn read(&self, body: impl Body<Data = Bytes, Error: Into<BoxError>>) -> Result<(Value, usize)> {
+        let _place = self.places.acquire().await.context("it ends")?;
+        let body = tokio::time::timeout(READ, Limited::new(body, LARGEST).collect()).await;
+        let body = body.context("the review is sent too slowly")?.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
+        Ok((serde_json::from_slice(&body).context("the review is not JSON")?, body.len()))
     }
 }
 
