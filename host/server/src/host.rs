@@ -10,7 +10,7 @@ use capwasm_contract::descriptor::Descriptor;
 use capwasm_object::{json, meta};
 use capwasm_providers::{
     Components, Conversions, FileOptions, FolderWatch, Loader, LoaderDependencies, ProviderFiles, RecordingMetrics,
-    Recordings, Serving, SwapMetrics, served, wasm_provider,
+    Recordings, SwapMetrics, wasm_provider,
 };
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::Remote;
@@ -24,10 +24,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use self::crds::Crds;
 use crate::diagnostics::Diagnostics;
 use crate::engine::Engine;
 use crate::{artifacts, bundle, compile, readiness};
 
+mod crds;
 pub mod extra;
 mod install;
 
@@ -98,6 +100,8 @@ impl Options {
 pub struct Host {
     recordings: Recordings,
     running: JoinHandle<()>,
+    /// Puts deleted CRDs back.
+    keeping: Option<JoinHandle<()>>,
     shutdown: CancellationToken,
     /// Names of the WasmProviders that serve in this process.
     serving: watch::Receiver<BTreeSet<String>>,
@@ -115,26 +119,23 @@ pub fn diagnostics(options: &Options) -> Result<Diagnostics> {
 /// Installs CRDs, starts controllers and bundled providers, and returns when all of them serve.
 pub async fn start(client: kube::Client, options: &Options, diagnostics: &Diagnostics) -> Result<Host> {
     let readiness = &diagnostics.readiness;
-    let client_config = options.conversions.as_ref().and_then(|conversions| conversions.client_config());
-    let versions = match (&client_config, &options.conversions) {
-        (Some(config), _) => Serving::Webhook(config),
-        (None, Some(_)) => Serving::All,
-        (None, None) => Serving::Stored,
-    };
-    let crds = core_crds(options)?;
-    try_join_all(crds.iter().map(async |crd| {
-        install::crd(&client, &served(crd, versions)).await?;
+    let crds = Crds { crds: core_crds(options)?, conversions: options.conversions.clone(), providers: Vec::new() };
+    let installed = try_join_all(crds.crds.iter().map(async |crd| {
+        let ours = crds.install(&client, crd).await?;
         readiness.served(meta::name(crd));
-        anyhow::Ok(())
+        anyhow::Ok(ours.then(|| meta::name(crd).to_owned()))
     }))
     .await?;
     let runtime = compile::runtime(options.runtime.clone())?;
     let files = ProviderFiles::open(&options.provider_dir)?;
-    let bundled = bundled(&client, &runtime, &files, options).await?;
+    let (bundled, providers) = bundled(&client, &runtime, &files, options).await?;
     for descriptor in &bundled {
         readiness.awaits(crd_names(descriptor));
     }
-    let host = controllers(&client, runtime, files, options, &diagnostics.registry).await?.run();
+    let mut host = controllers(&client, runtime, files, options, &diagnostics.registry).await?.run();
+    let crds = Crds { providers, ..crds };
+    let keeping = crds.keep(installed.into_iter().flatten().collect(), client.clone(), host.shutdown.clone());
+    host.keeping = Some(tokio::spawn(keeping));
     let serving = try_join_all(bundled.iter().map(async |descriptor| {
         host.serving(&client, &descriptor.name).await?;
         crd_names(descriptor).for_each(|crd| readiness.served(&crd));
@@ -174,10 +175,11 @@ impl Controllers {
     fn run(self) -> Host {
         let shutdown = CancellationToken::new();
         let running = tokio::spawn({
-            let shutdown = shutdown.clone();
-            async move { self.manager.run(shutdown).await }
+            let (manager, shutdown) = (self.manager.clone(), shutdown.clone());
+            async move { manager.run(shutdown).await }
         });
-        Host { recordings: self.recordings, running, shutdown, serving: self.serving, _watch: self.watch }
+        let Controllers { recordings, serving, watch, .. } = self;
+        Host { recordings, running, keeping: None, shutdown, serving, _watch: watch }
     }
 }
 
@@ -259,22 +261,24 @@ impl Host {
     /// Waits for running passes, then stops.
     pub async fn stop(self) {
         self.shutdown.cancel();
-        if let Err(error) = self.running.await {
-            tracing::error!(%error, "the controllers panicked");
+        for task in [Some(self.running), self.keeping].into_iter().flatten() {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "the controllers panicked");
+            }
         }
         self.recordings.close().await;
     }
 }
 
-/// Installs WasmProviders of bundled components and returns their descriptors. For other files in the folder users
+/// Installs WasmProviders of bundled components and returns them with their descriptors. For other files in the folder users
 /// write WasmProviders.
 async fn bundled(
     client: &kube::Client,
     runtime: &Runtime,
     files: &ProviderFiles,
     options: &Options,
-) -> Result<Vec<Descriptor>> {
-    let mut descriptors = Vec::new();
+) -> Result<(Vec<Descriptor>, Vec<Value>)> {
+    let (mut descriptors, mut objects) = (Vec::new(), Vec::new());
     for name in &options.bundled {
         let file = format!("{name}.wasm");
         if !files.names()?.contains(&file) {
@@ -293,8 +297,9 @@ async fn bundled(
         let object = wasm_provider::bundled(provider.descriptor(), &file, &options.endpoints, told, configuration)?;
         install::wasm_provider(client, &object).await?;
         descriptors.push(provider.descriptor().clone());
+        objects.push(object);
     }
-    Ok(descriptors)
+    Ok((descriptors, objects))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Objects that the host installs before its controllers start. Afterwards only plans are written.
+//! Objects that the host installs before its controllers start. Afterwards only plans are written, and CRDs that are gone.
 
 use anyhow::{Context, Result, bail};
 use capwasm_object::{json, meta};
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// Label of installed objects.
-const INSTALLED_BY: &str = "capwasm.dev/installed-by";
+pub(super) const INSTALLED_BY: &str = "capwasm.dev/installed-by";
 const DIGEST: &str = "capwasm.dev/installed-digest";
 
 /// Installs or updates a CRD and waits until it is established. One of somebody else (such as Cluster API) is not
-/// changed.
-pub async fn crd(client: &kube::Client, crd: &Value) -> Result<()> {
+/// changed. Returns whether it is the host's.
+pub async fn crd(client: &kube::Client, crd: &Value) -> Result<bool> {
     let api: Api<DynamicObject> = Api::all_with(
         client.clone(),
         &ApiResource::from_gvk(&GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition")),
     );
-    put(&api, crd).await?;
+    let ours = put(&api, crd).await?;
     let established = |object: Option<&DynamicObject>| {
         object.is_some_and(|object| {
             capwasm_api::conditions::is_true(&json!({"status": object.data.get("status")}), "Established")
@@ -31,7 +31,7 @@ pub async fn crd(client: &kube::Client, crd: &Value) -> Result<()> {
     waited
         .with_context(|| format!("CRD {name} is not served"))?
         .with_context(|| format!("unable to wait for CRD {name}"))?;
-    Ok(())
+    Ok(ours)
 }
 
 /// Installs or updates the WasmProvider of a bundled provider. One that a user wrote keeps its spec.
@@ -41,10 +41,11 @@ pub async fn wasm_provider(client: &kube::Client, object: &Value) -> Result<()> 
         "v1alpha1",
         capwasm_providers::wasm_provider::KIND,
     );
-    put(&Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk)), object).await
+    put(&Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk)), object).await.map(drop)
 }
 
-async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<()> {
+/// Returns whether the object is the host's.
+async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<bool> {
     let name = meta::name(object);
     let wanted = marked(object);
     let unable = || format!("unable to install {} {name}", meta::kind(object));
@@ -52,13 +53,13 @@ async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<()> {
         match api.get_opt(name).await.with_context(unable)? {
             None => match api.create(&PostParams::default(), &serde_json::from_value(wanted.clone())?).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
-                created => return created.map(drop).with_context(unable),
+                created => return created.map(|_| true).with_context(unable),
             },
             Some(live) => {
                 let ours = live.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(INSTALLED_BY));
                 let installed = live.metadata.annotations.as_ref().and_then(|annotations| annotations.get(DIGEST));
                 if !ours || installed.map(String::as_str) == meta::annotation(&wanted, DIGEST) {
-                    return Ok(());
+                    return Ok(ours);
                 }
                 let spec = match meta::kind(object) {
                     "CustomResourceDefinition" => widened(&wanted, &live.data),
@@ -70,7 +71,7 @@ async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<()> {
                 return api
                     .patch(name, &PatchParams::default(), &Patch::Merge(patch))
                     .await
-                    .map(drop)
+                    .map(|_| true)
                     .with_context(unable);
             }
         }

@@ -2,6 +2,7 @@
 
 mod controller;
 mod etcd;
+mod keys;
 mod slots;
 
 use capwasm_object::json;
@@ -111,5 +112,17 @@ async fn where_nobody_converts_only_the_stored_version_is_served() {
     assert_eq!(crd.labels()["cluster.x-k8s.io/v1beta2"], "v1beta2", "labels as the provider wrote them");
     assert_eq!(crd.labels().get("cluster.x-k8s.io/v1beta1"), None, "but for versions that are not served");
     assert_eq!(crd.data["spec"]["conversion"]["strategy"], "None");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crd_of_a_provider_that_somebody_deletes_comes_back() {
+    let world = world().await;
+    let host = providers(&world, Some(world.conversions.clone())).await;
+    let crds = api(&world.client, "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "");
+    let name = format!("fixtureleases.{GROUP}");
+    let before = crds.get(&name).await.unwrap().uid();
+    crds.delete(&name, &DeleteParams::default()).await.unwrap();
+    until("it comes back", async || crds.get_opt(&name).await.unwrap().filter(|crd| crd.uid() != before)).await;
     host.stop().await;
 }
