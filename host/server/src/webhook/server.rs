@@ -215,3 +215,31 @@ fn response(status: StatusCode, content_type: &'static str, text: String) -> Res
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
     response
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn reviews_beyond_a_providers_share_are_refused_and_nobody_elses() {
+        let conversions = Conversions::start().unwrap();
+        let kinds = json!([{"group": "a.example", "kind": "A", "version": "v1", "role": "x", "admission": "as"}]);
+        conversions.admissions().expect(&json!({"metadata": {"name": "slow"}, "status": {"kinds": kinds}}));
+        let reviews = Reviews::new(conversions);
+        let service = Service { reviews, places: Semaphore::new(AT_A_TIME), shares: Shares::default() };
+        let ask = async |api_version: &str, kind: &str| {
+            let request = json!({"uid": "u", "desiredAPIVersion": api_version,
+                "objects": [{"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}]});
+            let review = json!({"apiVersion": "x/v1", "kind": "ConversionReview", "request": request}).to_string();
+            let request = Request::post(CONVERT).body(Full::new(Bytes::from(review))).unwrap();
+            service.answer(request).await.status()
+        };
+        assert_eq!(ask("a.example/v1", "A").await, StatusCode::OK);
+        let _waiting: Vec<_> = std::iter::from_fn(|| service.shares.take("slow", 1)).collect();
+        assert_eq!(ask("a.example/v1", "A").await, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(ask("cluster.x-k8s.io/v1beta2", "Cluster").await, StatusCode::OK);
+    }
+}
