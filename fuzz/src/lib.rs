@@ -17,20 +17,33 @@
 //! | `artifact` | manifests, keys, signed texts | refused or read |
 //! | `recording` | a recording's file | refused, or read and written the same |
 //! | `kubeconfig` | a kubeconfig of a Secret | refused, or a configuration that names no file and no program |
+//! | `cloud_config` | bootstrap data, texts to be written into it | files go where they seem to; what is written is read as it was meant |
+//! | `clouds` | a `clouds.yaml` of a Secret | refused without quoting a secret, or a request to the address that it names |
+//! | `cel` | a rule, a schema, values | what is within the bound is evaluated in the memory that the bound says |
+//! | `apply` | bodies of applies and patches | an apply twice is one; nobody loses a field unasked; patches are bounded |
+//! | `resume` | continue tokens, resource versions | what the path names, each object once, nothing left out |
+//! | `etcd` | frames and messages of an etcd member | a message or an error, in memory bounded by the frames |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a broken rule is a panic")]
 
+mod apply;
 mod artifact;
+mod cel;
+mod cloud_config;
+mod clouds;
 mod descriptor;
 mod endpoint;
+mod etcd;
 mod json;
 mod kubeconfig;
+mod lines;
 mod loader;
 mod narrowing;
 mod origin;
 mod outcome;
 mod recording;
 mod reference;
+mod resume;
 mod write_back;
 
 /// A rule that has to hold for all inputs.
@@ -43,7 +56,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 17] = [
     Target { name: "loader", run: loader::run },
     Target { name: "descriptor", run: descriptor::run },
     Target { name: "outcome", run: outcome::run },
@@ -55,6 +68,12 @@ pub const TARGETS: [Target; 11] = [
     Target { name: "artifact", run: artifact::run },
     Target { name: "recording", run: recording::run },
     Target { name: "kubeconfig", run: kubeconfig::run },
+    Target { name: "cloud_config", run: cloud_config::run },
+    Target { name: "clouds", run: clouds::run },
+    Target { name: "cel", run: cel::run },
+    Target { name: "apply", run: apply::run },
+    Target { name: "resume", run: resume::run },
+    Target { name: "etcd", run: etcd::run },
 ];
 
 /// The target of this name.

@@ -52,7 +52,10 @@ macro_rules! replayed {
     };
 }
 
-replayed!(loader descriptor outcome write_back origin endpoint narrowing reference artifact recording kubeconfig);
+replayed!(
+    loader descriptor outcome write_back origin endpoint narrowing reference artifact recording kubeconfig
+    cloud_config clouds cel apply resume etcd
+);
 
 #[test]
 fn hostile_components_are_taken_by_the_loader() {

@@ -3,14 +3,19 @@
 //! Crates of this workspace are compiled with counters by a wrapper of rustc (`fuzz/instrument`); cargo keeps them apart from the
 //! others, and takes the crates of others as they are. So a first build takes about as long as one of the tests.
 
+mod report;
+
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use crate::{build, shell};
+use report::Reached;
 
 /// Seconds after which one input is too slow: a finding as a crash is.
 const SLOW: u64 = 60;
@@ -22,12 +27,26 @@ const MEMORY: u64 = 4096;
 pub struct Options {
     /// Only these; all of them when none is given.
     targets: Vec<String>,
-    /// Time for each target.
+    /// Time for each target, or with `--all` of all together.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
+    /// All targets, each for its share of the time.
+    #[arg(long, conflicts_with = "targets")]
+    all: bool,
+    /// How to say what was reached.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
     /// Say which targets there are.
     #[arg(long)]
     list: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// For people.
+    Table,
+    /// A list with an entry for each target.
+    Json,
 }
 
 /// Runs the fuzzer on each target; an error when one was found to break a rule.
@@ -44,16 +63,24 @@ pub fn run(options: &Options) -> Result<()> {
     let program = program()?;
     let chosen: Vec<&String> =
         if options.targets.is_empty() { known.iter().collect() } else { options.targets.iter().collect() };
-    let mut found = Vec::new();
-    for target in chosen {
-        found.extend(fuzz(&program, target, Duration::from_secs(options.seconds))?);
+    let seconds = share(options, chosen.len() as u64);
+    let rows = chosen.into_iter().map(|target| fuzz(&program, target, seconds)).collect::<Result<Vec<Reached>>>()?;
+    match options.output {
+        Output::Table => print!("{}", report::table(&rows)),
+        Output::Json => println!("{:#}", Value::from_iter(rows.iter().map(Reached::json))),
     }
+    let found: Vec<&PathBuf> = rows.iter().flat_map(|row| &row.found).collect();
     for file in &found {
         let target = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-        println!("FOUND: {}", file.display());
-        println!("       again: cargo test --package capwasm-fuzz --test corpus the_target::{target}");
+        eprintln!("FOUND: {}", file.display());
+        eprintln!("       again: cargo test --package capwasm-fuzz --test corpus the_target::{target}");
     }
     if found.is_empty() { Ok(()) } else { bail!("{} inputs break a rule; keep them with what mends it", found.len()) }
+}
+
+/// Seconds for each of so many targets.
+fn share(options: &Options, targets: u64) -> u64 {
+    if options.all { (options.seconds / targets.max(1)).max(1) } else { options.seconds }
 }
 
 fn corpus() -> PathBuf {
@@ -89,8 +116,8 @@ fn program() -> Result<PathBuf> {
     Ok(build::target().join("debug/capwasm-fuzz"))
 }
 
-/// Runs one target; returns the files that it wrote into the corpus.
-fn fuzz(program: &Path, target: &str, time: Duration) -> Result<Vec<PathBuf>> {
+/// Runs one target. Inputs that break a rule are in its corpus afterwards.
+fn fuzz(program: &Path, target: &str, seconds: u64) -> Result<Reached> {
     let kept = corpus().join(target);
     let before = files(&kept)?;
     // What merely reaches more code stays here from run to run.
@@ -99,16 +126,22 @@ fn fuzz(program: &Path, target: &str, time: Duration) -> Result<Vec<PathBuf>> {
     let mut command = std::process::Command::new(program);
     command.env("CAPWASM_FUZZ_TARGET", target).args([&work, &kept]);
     command.arg(format!("-artifact_prefix={}/", kept.display()));
-    command.args([
-        format!("-max_total_time={}", time.as_secs()),
-        format!("-timeout={SLOW}"),
-        format!("-rss_limit_mb={MEMORY}"),
-    ]);
-    command.args(["-print_final_stats=1", "-verbosity=0", "-reload=0"]);
-    let status = shell::status(&mut command)?;
-    let found: Vec<PathBuf> = files(&kept)?.difference(&before).cloned().collect();
-    if !status.success() && found.is_empty() {
+    command.args([format!("-max_total_time={seconds}"), format!("-timeout={SLOW}"), format!("-rss_limit_mb={MEMORY}")]);
+    command.arg("-reload=0").stderr(Stdio::piped());
+    eprintln!("+ {target}, {seconds} s");
+    let mut child = command.spawn().with_context(|| format!("unable to start {}", program.display()))?;
+    let mut reached = Reached { target: target.to_owned(), seconds, ..Reached::default() };
+    for line in child.stderr.take().map(BufReader::new).into_iter().flat_map(|told| told.split(b'\n')) {
+        // What it says of an input is not always text.
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        if !reached.note(&line) {
+            eprintln!("{line}");
+        }
+    }
+    let status = child.wait()?;
+    reached.found = files(&kept)?.difference(&before).cloned().collect();
+    if !status.success() && reached.found.is_empty() {
         bail!("the target {target} ended with {status}, and no input was written");
     }
-    Ok(found)
+    Ok(reached)
 }

@@ -32,6 +32,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+/// Bytes that the evaluation of one CEL rule may hold, besides the values that it looks at.
+pub(crate) const CEL_HELD: usize = cost::HELD as usize;
+
 pub use defaulting::default;
 pub use error::{FieldError, SchemaError};
 pub(crate) use format::duration_text_is_valid;

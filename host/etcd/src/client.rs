@@ -70,7 +70,7 @@ impl Error {
     }
 }
 
-fn said(status: &tonic::Status) -> String {
+pub(crate) fn said(status: &tonic::Status) -> String {
     let mut text =
         if status.message().is_empty() { status.code().description().to_owned() } else { status.message().to_owned() };
     let mut cause = std::error::Error::source(status);

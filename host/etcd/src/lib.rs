@@ -22,6 +22,8 @@
 
 mod client;
 mod credentials;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod message;
 #[cfg(feature = "server")]
 pub mod server;

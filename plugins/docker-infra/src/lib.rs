@@ -13,6 +13,9 @@ mod deprecated;
 mod descriptor;
 mod engine;
 mod family;
+#[doc(hidden)]
+#[cfg(not(target_family = "wasm"))]
+pub mod fuzzing;
 mod haproxy;
 mod ignition;
 mod kind_node;

@@ -10,6 +10,9 @@ mod compute;
 mod conversion;
 mod descriptor;
 mod floating_ip_pool;
+#[doc(hidden)]
+#[cfg(not(target_family = "wasm"))]
+pub mod fuzzing;
 mod identity;
 mod image;
 mod kinds;
