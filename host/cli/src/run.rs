@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
-use capwasm_server::{bundle, host, run};
+use capwasm_server::{bundle, host, leadership, run};
 use clap::Args;
 
 use crate::kubeconfig::Connection;
@@ -31,6 +32,10 @@ pub struct Options {
     /// Namespace of the Lease that keeps a second host out.
     #[arg(long, default_value = "kube-system")]
     lease_namespace: String,
+    /// Seconds after which another host takes over from one that does not renew the Lease, as when it was killed. It is renewed five
+    /// times in that time. Longer where the API server is at times slow to answer.
+    #[arg(long, default_value_t = leadership::DURATION.as_secs(), value_parser = clap::value_parser!(u64).range(leadership::SHORTEST.as_secs()..=600))]
+    lease_duration: u64,
     /// Folder with components. Default: `plugins` beside the binary.
     #[arg(long)]
     provider_dir: Option<PathBuf>,
@@ -63,6 +68,7 @@ pub async fn run(options: Options) -> Result<()> {
         engine: options.engine.server(),
         webhook: options.webhook.server(),
         lease_namespace: options.lease_namespace,
+        lease_duration: Duration::from_secs(options.lease_duration),
         data_dir: options.data_dir,
         diagnostics: options.diagnostics,
     };

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use capwasm_fence::Fence;
 use capwasm_object::{json, meta};
 use capwasm_reconcile::{
     Action, ControllerHandle, Interests, Kind, Manager, Operation, Pass, Plan, ReconcileError, Reconciler, Selector,
@@ -58,6 +59,8 @@ pub struct LoaderDependencies {
     pub interests: Arc<Interests>,
     /// Connections to workload clusters.
     pub remote: Remote,
+    /// What requests of guests have to pass that may change something.
+    pub fence: Fence,
     /// The provider folder, for sources of kind `file`.
     pub files: ProviderFiles,
     /// Registry client and signature verification; without it sources of kind `oci` are refused.

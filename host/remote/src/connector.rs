@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use capwasm_fence::Fence;
 use capwasm_reconcile::ClusterId;
 use hyper_util::{
     client::legacy::connect::HttpConnector,
@@ -45,6 +46,11 @@ pub trait Connector: Send + Sync {
     /// As [`Connector::connect`], with connections that can be upgraded, which HTTP/2 ones cannot.
     async fn connect_for_forwarding(&self, cluster: &ClusterId, kubeconfig: &[u8]) -> Result<Client, ConnectError> {
         self.connect(cluster, kubeconfig).await
+    }
+
+    /// What writes have to pass that do not go through the clients: those to etcd.
+    fn fence(&self) -> Fence {
+        Fence::none()
     }
 }
 

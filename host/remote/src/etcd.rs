@@ -11,7 +11,7 @@ pub(crate) mod authority;
 pub(crate) mod connections;
 mod members;
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{fmt::Write as _, future::Future, sync::Arc, time::Duration};
 
 use capwasm_contract::EtcdMember;
 use capwasm_etcd::{Client, Code, Error};
@@ -114,7 +114,7 @@ impl Etcd {
         let mut said = "no other member can be asked".to_owned();
         let ways = others.into_iter().filter_map(|member| Self::way_to(&replies, member.id));
         for (pod, client) in ways.take(ATTEMPTS) {
-            match client.member_remove(id).await {
+            match self.fenced(client.member_remove(id)).await? {
                 Ok(_) => return Ok(()),
                 Err(error) if error.code() == Code::NotFound => return Ok(()),
                 Err(error) => said = self.failed(pod, error)?,
@@ -140,10 +140,15 @@ impl Etcd {
         }
         let unreachable = || EtcdError::Unavailable(format!("{}, which leads, cannot be asked", leader.name));
         let (pod, client) = Self::way_to(&replies, leader.id).ok_or_else(unreachable)?;
-        match client.move_leader(to).await {
+        match self.fenced(client.move_leader(to)).await? {
             Ok(_) => Ok(()),
             Err(error) => Err(EtcdError::Unavailable(self.failed(pod, error)?)),
         }
+    }
+
+    /// A change of the membership, which only the holder of the Lease may ask for.
+    async fn fenced<T>(&self, change: impl Future<Output = T>) -> Result<T, EtcdError> {
+        self.0.0.etcd.fence.guard(change).await.map_err(|down| EtcdError::Unavailable(down.to_string()))
     }
 
     fn agreed(replies: &[Reply]) -> Result<Vec<EtcdMember>, EtcdError> {

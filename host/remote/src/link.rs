@@ -255,7 +255,8 @@ impl Surroundings {
             Cache::scoped(client, Source::Workload(Arc::new(link.cluster.clone())), self.interests.clone(), WATCHED);
         let (cluster, management) = (&link.cluster, &self.management);
         let forwarder = Arc::new(Forwarder::new(cluster.clone(), management.clone(), self.connector.clone()));
-        let etcd = Arc::new(Connections::new(cluster.clone(), management.clone(), forwarder.clone()));
+        let etcd =
+            Arc::new(Connections::new(cluster.clone(), management.clone(), forwarder.clone(), self.connector.fence()));
         Ok(Workload(Arc::new(Connected { cache, forwarder, etcd, last_probe: Mutex::new(now) })))
     }
 

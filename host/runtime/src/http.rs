@@ -19,6 +19,7 @@ use ::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri,
 use bytes::{Bytes, BytesMut};
 use capwasm_contract::recording::Exchange;
 use capwasm_contract::{Refusal, Refused};
+use capwasm_fence::Fence;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
@@ -49,6 +50,8 @@ pub struct HttpClient {
     insecure_tls: bool,
     response_bytes: u64,
     timeout: Duration,
+    /// What requests that may change something have to pass.
+    fence: Fence,
 }
 
 struct Endpoint {
@@ -112,6 +115,7 @@ impl HttpClient {
             insecure_tls: grants.insecure_tls,
             response_bytes: limits.response_bytes,
             timeout: limits.wall_time(),
+            fence: Fence::none(),
         })
     }
 
@@ -126,7 +130,14 @@ impl HttpClient {
             insecure_tls: false,
             response_bytes: 0,
             timeout: Duration::ZERO,
+            fence: Fence::none(),
         }
+    }
+
+    /// The same, for requests that have to pass a fence: all but those that only read.
+    #[must_use]
+    pub fn fenced(self, fence: Fence) -> Self {
+        HttpClient { fence, ..self }
     }
 
     /// Whether requests without TLS verification are granted.
@@ -190,6 +201,8 @@ impl HttpClient {
         };
         let granted = timeout.unwrap_or(self.timeout);
         let limit = request.deadline.map_or(granted, |deadline| deadline.min(granted));
+        let reads = matches!(method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let fence = if reads { Fence::none() } else { self.fence.clone() };
 
         let mut outgoing = Request::new(Full::new(request.body));
         *outgoing.method_mut() = method;
@@ -203,7 +216,11 @@ impl HttpClient {
             told.record("status", response.status().as_u16());
             self.collect(response).await
         };
-        tokio::time::timeout(limit, exchange.instrument(span)).await.unwrap_or_else(|_| {
+        let fenced = async {
+            let answer = fence.guard(exchange.instrument(span)).await;
+            answer.unwrap_or_else(|down| Err(Refused::new(Refusal::Unavailable, "LeaseLost", down.to_string())))
+        };
+        tokio::time::timeout(limit, fenced).await.unwrap_or_else(|_| {
             Err(Refused::new(
                 Refusal::Limit,
                 "RequestTimeout",
@@ -386,5 +403,55 @@ mod tests {
             client.origin_pool(&uri, &trust).unwrap();
         }
         assert_eq!(client.pools.lock().len(), POOLS);
+    }
+
+    /// A server that counts its requests, and a host that stood still while it had a Lease: a machine is not made twice.
+    #[tokio::test]
+    async fn nothing_is_changed_by_a_host_that_lost_its_lease() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let origin = format!("http://{}", listener.local_addr().unwrap());
+        let (seen, sees) = std::sync::mpsc::channel();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let seen = seen.clone();
+                let answer = hyper::service::service_fn(move |request: Request<Incoming>| {
+                    let _ = seen.send(request.method().clone());
+                    async { Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::new()))) }
+                });
+                let io = hyper_util::rt::TokioIo::new(stream);
+                tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(io, answer));
+            }
+        });
+        let clock = Arc::new(std::sync::atomic::AtomicU64::new(1_000));
+        let read = clock.clone();
+        let term = capwasm_fence::Term { duration: Duration::from_secs(5), margin: Duration::from_secs(1) };
+        let fence =
+            Fence::with_clock(term, move || Duration::from_secs(read.load(std::sync::atomic::Ordering::Relaxed)));
+        fence.renewed(fence.now());
+        let grants = Grants { origins: vec![origin.parse().unwrap()], ..Grants::default() };
+        let client = HttpClient::new(&grants, &Limits::default()).unwrap().fenced(fence);
+        let ask = async |method: &str| {
+            let request = HttpRequest {
+                method: method.to_owned(),
+                url: format!("{origin}/servers"),
+                headers: Vec::new(),
+                body: Bytes::new(),
+                deadline: None,
+            };
+            client.send(request, &Trust::default()).await.map(|answer| answer.status).map_err(|refused| refused.reason)
+        };
+        assert_eq!(ask("POST").await, Ok(200));
+        clock.fetch_add(30, std::sync::atomic::Ordering::Relaxed);
+        for (method, expected) in [
+            ("GET", Ok(200)),
+            ("HEAD", Ok(200)),
+            ("POST", Err("LeaseLost".to_owned())),
+            ("PUT", Err("LeaseLost".to_owned())),
+            ("PATCH", Err("LeaseLost".to_owned())),
+            ("DELETE", Err("LeaseLost".to_owned())),
+        ] {
+            assert_eq!(ask(method).await, expected, "{method}");
+        }
+        assert_eq!(sees.try_iter().collect::<Vec<_>>(), [Method::POST, Method::GET, Method::HEAD]);
     }
 }

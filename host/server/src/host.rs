@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use capwasm_contract::descriptor::Descriptor;
+use capwasm_fence::Fence;
 use capwasm_object::{json, meta};
 use capwasm_providers::{
     Components, Conversions, FileOptions, FolderWatch, Loader, LoaderDependencies, ProviderFiles, RecordingMetrics,
     Recordings, SwapMetrics, wasm_provider,
 };
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
-use capwasm_remote::Remote;
+use capwasm_remote::{Probing, Remote};
 use capwasm_runtime::{Grants, NamedEndpoint, Runtime, RuntimeOptions};
 use futures::future::try_join_all;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use self::crds::Crds;
 use crate::diagnostics::Diagnostics;
 use crate::engine::Engine;
+use crate::fenced::FencedConnector;
 use crate::{artifacts, bundle, compile, readiness};
 
 mod crds;
@@ -66,6 +68,8 @@ pub struct Options {
     pub conversions: Option<Arc<Conversions>>,
     /// Files of recorded calls; `None`: recordings are in memory only.
     pub recordings: Option<FileOptions>,
+    /// What has to be passed by writes that do not go through the client of [`start`]: those of guests, and to workload clusters.
+    pub fence: Fence,
 }
 
 impl Options {
@@ -84,6 +88,7 @@ impl Options {
             core: true,
             conversions: None,
             recordings: None,
+            fence: Fence::none(),
         }
     }
 
@@ -194,7 +199,8 @@ async fn controllers(
     let metrics = Arc::new(Metrics::register(&mut registry.lock()));
     let interests = Arc::new(Interests::default());
     let cache = Cache::new(client.clone(), Source::Management, interests.clone());
-    let remote = Remote::new(cache.clone(), interests.clone());
+    let connector = Arc::new(FencedConnector(options.fence.clone()));
+    let remote = Remote::with(cache.clone(), interests.clone(), connector, Probing::default());
     let manager_options = ManagerOptions { resync: options.sync_period, ..ManagerOptions::default() };
     let manager = Manager::new(cache.clone(), interests.clone(), Arc::new(remote.clone()), metrics, manager_options);
     if options.core {
@@ -219,6 +225,7 @@ async fn controllers(
         manager: manager.clone(),
         interests,
         remote,
+        fence: options.fence.clone(),
         files,
         artifacts: Some(artifacts::registry()),
         require_signatures: options.require_signatures,

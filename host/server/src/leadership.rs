@@ -1,19 +1,28 @@
 //! One host per management cluster: its own Lease, and a check of upstream's.
 
+mod holder;
+mod record;
+
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail};
+use capwasm_fence::{Fence, Term};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
-use kube_lease_manager::LeaseManagerBuilder;
-use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use self::holder::Holder;
 
 /// Name of the host's Lease.
 const LEASE: &str = "capwasm";
+/// Duration of the Lease without another word: what it takes, and a second or two, until another host follows one that was killed.
+pub const DURATION: Duration = Duration::from_secs(5);
+/// The shortest one: three renewals, and the margin before its end.
+pub const SHORTEST: Duration = Duration::from_secs(3);
 /// Lease of Cluster API's own core manager.
 const UPSTREAM: &str = "controller-leader-election-capi";
-/// Duration of the Lease in seconds; it is renewed earlier.
-const DURATION_SECONDS: u64 = 15;
-const GRACE_SECONDS: u64 = 5;
 
 /// Fails while Cluster API's own core manager runs on this cluster.
 pub async fn refuse_beside_upstream(client: &kube::Client) -> Result<()> {
@@ -40,22 +49,70 @@ fn live_holder(spec: &LeaseSpec, now: Timestamp) -> Option<&str> {
     (now.as_second() - renewed.as_second() <= holds).then_some(holder)
 }
 
-/// Acquires the Lease; waits while another host holds it. The channel becomes false when it is lost.
-pub async fn acquire(client: &kube::Client, namespace: &str, identity: &str) -> Result<watch::Receiver<bool>> {
-    let manager = LeaseManagerBuilder::new(client.clone(), LEASE)
-        .with_namespace(namespace)
-        .with_identity(identity)
-        .with_duration(DURATION_SECONDS)
-        .with_grace(GRACE_SECONDS)
-        .build()
-        .await
-        .with_context(|| format!("unable to use Lease {namespace}/{LEASE}"))?;
-    let (mut held, _task) = manager.watch().await;
-    if !*held.borrow() {
-        tracing::info!(lease = LEASE, namespace, "waiting for the Lease");
+/// The Lease, while it is held.
+pub struct Leadership {
+    holder: Holder,
+    lost: CancellationToken,
+    renewing: JoinHandle<()>,
+}
+
+/// Acquires the Lease; waits while another host holds it.
+///
+/// # Errors
+/// When the Lease cannot even be looked at the first time. Later failures are waited out.
+pub async fn acquire(client: &kube::Client, namespace: &str, duration: Duration) -> Result<Leadership> {
+    // A pod that is started again has the same name and process id, and is another process.
+    let identity = format!("{}_{}_{:08x}", hostname(), std::process::id(), rand::random::<u32>());
+    let holder =
+        Holder::new(Api::namespaced(client.clone(), namespace), identity, duration, Fence::new(term(duration)));
+    let held = holder.acquire().await.with_context(|| format!("unable to use Lease {namespace}/{LEASE}"))?;
+    Ok(Leadership::begin(holder, held))
+}
+
+impl Leadership {
+    fn begin(holder: Holder, held: Lease) -> Leadership {
+        let lost = CancellationToken::new();
+        let renewing = tokio::spawn({
+            let (holder, lost) = (holder.clone(), lost.clone());
+            async move {
+                holder.renew(held).await;
+                lost.cancel();
+            }
+        });
+        Leadership { holder, lost, renewing }
     }
-    held.wait_for(|held| *held).await.context("the Lease is not renewed any more")?;
-    Ok(held)
+
+    /// What every write has to pass.
+    pub fn fence(&self) -> &Fence {
+        &self.holder.fence
+    }
+
+    /// Waits until the Lease is lost.
+    pub async fn lost(&self) {
+        tokio::select! {
+            () = self.lost.cancelled() => {}
+            () = self.holder.fence.fallen() => {}
+        }
+    }
+
+    /// Gives the Lease back, so that another host takes over at its next look. Nothing is written from here on.
+    pub async fn release(self) {
+        self.holder.fence.lower();
+        self.renewing.abort();
+        // An error says that it was aborted.
+        let _ = self.renewing.await;
+        self.holder.release().await;
+    }
+}
+
+/// Writes end a fifth of the Lease before others may take it, a second at least.
+fn term(duration: Duration) -> Term {
+    Term { duration, margin: (duration / 5).max(Duration::from_secs(1)) }
+}
+
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "capwasm".to_owned(), |name| name.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
+use capwasm_fence::Fence;
 use tokio_util::sync::CancellationToken;
 
-use crate::{diagnostics, embedded, engine, host, leadership, webhook};
+use crate::{diagnostics, embedded, engine, fenced, host, leadership, webhook};
 
 /// Error when the Lease is lost.
 const LOST: &str = "the Lease was lost: another host takes over";
@@ -22,6 +24,8 @@ pub struct Options {
     pub webhook: Option<webhook::Options>,
     /// Namespace of the Lease.
     pub lease_namespace: String,
+    /// Duration of the Lease, in whole seconds: how long another host waits for one that does not renew it.
+    pub lease_duration: Duration,
     /// Folder for caches and the simulated engine.
     pub data_dir: PathBuf,
     /// Address of `/metrics`, `/healthz` and `/readyz`, without TLS.
@@ -36,15 +40,33 @@ pub async fn run(
     shutdown: CancellationToken,
     say: impl Fn(String),
 ) -> Result<()> {
-    let core = options.host.core;
-    if core {
+    if options.host.core {
         leadership::refuse_beside_upstream(&client).await?;
     }
-    let identity = format!("{}_{}", hostname(), std::process::id());
-    let mut held = tokio::select! {
-        held = leadership::acquire(&client, &options.lease_namespace, &identity) => held?,
+    let lease = tokio::select! {
+        lease = leadership::acquire(&client, &options.lease_namespace, options.lease_duration) => lease?,
         () = shutdown.cancelled() => return Ok(()),
     };
+    // All that follows writes only while the Lease is held.
+    let fenced = fenced::client(client, lease.fence());
+    let ended = tokio::select! {
+        ended = hold(fenced, &options, lease.fence(), shutdown, say) => ended,
+        // Another host may write from now on: passes that run are not waited for, they end with the process.
+        () = lease.lost() => bail!(LOST),
+    };
+    lease.release().await;
+    ended
+}
+
+/// What the holder of the Lease does until `shutdown` is cancelled. Nothing of it writes afterwards.
+async fn hold(
+    client: kube::Client,
+    options: &Options,
+    fence: &Fence,
+    shutdown: CancellationToken,
+    say: impl Fn(String),
+) -> Result<()> {
+    let core = options.host.core;
     if core {
         // It may have come while we waited.
         leadership::refuse_beside_upstream(&client).await?;
@@ -54,20 +76,19 @@ pub async fn run(
     let told = host::diagnostics(&options.host)?;
     let served = diagnostics::serve(options.diagnostics, told.clone(), shutdown.clone()).await?;
     let engine = engine::start(&options.engine, &options.data_dir).await?;
+    // Controllers run before all providers serve, which may take minutes.
     let start = async {
         let webhook = match &options.webhook {
             Some(webhook) => Some(webhook::start(&client, webhook, &options.lease_namespace).await?),
             None => None,
         };
         let conversions = webhook.as_ref().map(|webhook| webhook.conversions.clone());
-        let host = host::Options { conversions, ..options.host.clone() }.on(&engine);
+        let host = host::Options { conversions, fence: fence.clone(), ..options.host.clone() }.on(&engine);
         anyhow::Ok(Some((host::start(client.clone(), &host, &told).await?, webhook)))
     };
-    // Controllers run before all providers serve, which may take minutes: the Lease counts from the first.
     let started = tokio::select! {
         started = start => started,
         () = shutdown.cancelled() => Ok(None),
-        _ = held.wait_for(|held| !*held) => bail!(LOST),
     };
     let leave = async || {
         if let Some(left) = engine.leave().await? {
@@ -84,23 +105,11 @@ pub async fn run(
         }
     };
     say(format!("capwasm runs (core: {core}, machines: {})", engine.describe()));
-    let lost = tokio::select! {
-        () = shutdown.cancelled() => false,
-        _ = held.wait_for(|held| !*held) => true,
-    };
-    if lost {
-        // Another host may write from now on: passes that run are not waited for, they end with the process.
-        bail!(LOST);
-    }
+    shutdown.cancelled().await;
     host.stop().await;
     if let Some(webhook) = webhook {
         webhook.stop().await;
     }
     served.await?;
     leave().await
-}
-
-fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "capwasm".to_owned(), |name| name.trim().to_owned())
 }

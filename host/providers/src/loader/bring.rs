@@ -196,7 +196,7 @@ impl Loader {
         }
         let grants = Arc::new(terms.grants.clone());
         let http = match HttpClient::new(&grants, &terms.limits) {
-            Ok(http) => Arc::new(http),
+            Ok(http) => Arc::new(http.fenced(self.dependencies.fence.clone())),
             Err(error) => return Ok(Err(chain(&error))),
         };
         let health = match &before {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use capwasm_etcd::{Client, ConnectError, Credentials};
+use capwasm_fence::Fence;
 use capwasm_reconcile::{Cache, ClusterId};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -27,6 +28,8 @@ pub(crate) struct Connections {
     forwarder: Arc<Forwarder>,
     issued: tokio::sync::Mutex<Option<Issued>>,
     open: Mutex<Open>,
+    /// What changes of the membership have to pass.
+    pub(crate) fence: Fence,
 }
 
 struct Issued {
@@ -50,8 +53,8 @@ struct Used {
 }
 
 impl Connections {
-    pub(crate) fn new(cluster: ClusterId, management: Cache, forwarder: Arc<Forwarder>) -> Self {
-        Self { cluster, management, forwarder, issued: tokio::sync::Mutex::default(), open: Mutex::default() }
+    pub(crate) fn new(cluster: ClusterId, management: Cache, forwarder: Arc<Forwarder>, fence: Fence) -> Self {
+        Self { cluster, management, forwarder, issued: tokio::sync::Mutex::default(), open: Mutex::default(), fence }
     }
 
     /// The client certificate, renewed when it is too old.

@@ -14,9 +14,12 @@ use capwasm_etcd::{
     Credentials,
     message::{AlarmAction, AlarmMember, AlarmType},
 };
+use capwasm_fence::{Fence, Term};
 use capwasm_pki::{Algorithm, Leaf, Pair};
+use capwasm_reconcile::ClusterId;
 use capwasm_remote::{
     ForwardError, Workload,
+    connector::{ConnectError, Connector, KubeconfigConnector},
     etcd::{Etcd, EtcdError},
 };
 use capwasm_sim_node::{
@@ -45,10 +48,13 @@ struct Stacked {
 
 impl Stacked {
     async fn start(nodes: &[&'static str]) -> Self {
+        Self::with(nodes, World::start().await).await
+    }
+
+    async fn with(nodes: &[&'static str], world: World) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = ServerConfig { port_forward: Some(Arc::new(ToPodAddress)), ..ServerConfig::new("w") };
         let server = WorkloadServer::with(config).await;
-        let world = World::start().await;
         world.add_cluster().await;
         world.set_kubeconfig(&server.kubeconfig).await;
         world.passes_until("connected", |result| result.is_ok()).await;
@@ -160,6 +166,41 @@ async fn members_are_seen_led_and_taken_out_through_the_api_server() {
     etcd.remove(id("n2")).await.unwrap();
     stacked.delete_pod("n2").await;
     assert_eq!(lines(&etcd.members().await.unwrap()), ["n1*", "n3"]);
+}
+
+/// Connects as ever, for a host with a Lease.
+struct Leased(Fence);
+
+#[async_trait::async_trait]
+impl Connector for Leased {
+    async fn connect(&self, cluster: &ClusterId, kubeconfig: &[u8]) -> Result<kube::Client, ConnectError> {
+        KubeconfigConnector.connect(cluster, kubeconfig).await
+    }
+
+    async fn connect_for_forwarding(&self, cluster: &ClusterId, config: &[u8]) -> Result<kube::Client, ConnectError> {
+        KubeconfigConnector.connect_for_forwarding(cluster, config).await
+    }
+
+    fn fence(&self) -> Fence {
+        self.0.clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_member_is_removed_by_a_host_that_lost_its_lease() {
+    let fence = Fence::new(Term { duration: Duration::from_secs(3600), margin: Duration::from_secs(1) });
+    fence.renewed(fence.now());
+    let stacked = Stacked::with(&["n1", "n2"], World::with(Arc::new(Leased(fence.clone()))).await).await;
+    let etcd = stacked.etcd();
+    let id = |members: &[EtcdMember], name: &str| members.iter().find(|member| member.name == name).unwrap().id;
+    let members = etcd.members().await.unwrap();
+    etcd.move_leader(id(&members, "n2")).await.unwrap();
+    fence.lower();
+    for refused in [etcd.remove(id(&members, "n1")).await, etcd.move_leader(id(&members, "n1")).await] {
+        let refused = refused.unwrap_err();
+        assert!(refused.to_string().contains("Lease"), "{refused}");
+    }
+    assert_eq!(lines(&etcd.members().await.unwrap()), ["n1", "n2*"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
