@@ -54,7 +54,7 @@ impl Reached {
     pub fn note(&mut self, line: &str) -> bool {
         let Some(progress) = Progress::parse(line) else {
             // Its own figures, and the dictionary that it recommends in the end.
-            let known = ["INFO:", "Done ", "\tNEW_FUNC", "#", "\""];
+            let known = ["INFO:", "WARNING: Failed to find function", "Done ", "\tNEW_FUNC", "#", "\""];
             return line.is_empty() || known.iter().any(|mark| line.starts_with(mark));
         };
         if line.contains("INITED") {
