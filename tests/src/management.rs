@@ -224,10 +224,15 @@ impl Process {
         }
     }
 
+    /// Sends a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let process = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(process, signal).expect("it takes signals");
+    }
+
     /// Sends SIGTERM and waits; whether it ended with success.
     pub fn stop(mut self) -> bool {
-        let process = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it takes signals");
+        self.signal(rustix::process::Signal::TERM);
         self.child.wait().expect("it can be waited for").success()
     }
 

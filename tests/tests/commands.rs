@@ -10,9 +10,10 @@ use capwasm_tests::binary::{self, output, run};
 use capwasm_tests::folder::Folder;
 use capwasm_tests::guests;
 use capwasm_tests::management::{Management, Process, client, free_address};
-use capwasm_tests::objects::{Objects, text};
+use capwasm_tests::objects::{Objects, owner, text};
 use capwasm_tests::sample::Sample;
 use capwasm_tests::wait;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 fn path(path: &std::path::Path) -> &str {
@@ -260,6 +261,34 @@ async fn a_host_apart_from_its_api_server_provisions_and_a_second_one_waits_for_
     let second = second.join().expect("the second takes over");
     sample.delete(&objects).await;
     assert!(second.stop());
+}
+
+/// What a host would write is there when it goes on: a new cluster, of which it learns by the watches that it still has. The other host
+/// stands still meanwhile, so that every write is the first one's.
+#[tokio::test]
+async fn a_host_that_was_stopped_until_another_took_over_writes_nothing_more() {
+    let apart = Apart::start();
+    let mut first = apart.run("first", true);
+    let second = std::thread::spawn({
+        let (command, log) = (apart.host(true), apart.log("second"));
+        move || Process::spawn(command, &log, "capwasm runs")
+    });
+    let objects = Objects::in_new(client(&apart.kubeconfig()).await, "before").await;
+    Sample::new("before", 1, 0).create(&objects).await;
+    objects.until("DockerCluster", "before", "the first host works", |object| owner(object, "Cluster").is_some()).await;
+    first.signal(Signal::STOP);
+    let second = second.join().expect("the second takes over");
+    second.signal(Signal::STOP);
+    let news = Objects::in_new(objects.client(), "after").await;
+    Sample::new("after", 1, 0).create(&news).await;
+    let versions = async || (objects.versions().await, news.versions().await);
+    let before = versions().await;
+    first.signal(Signal::CONT);
+    wait::until("the first host leaves", async || if first.runs() { Err("it runs".to_owned()) } else { Ok(()) }).await;
+    assert_eq!(versions().await, before, "the first host wrote");
+    let told = std::fs::read_to_string(apart.log("first")).unwrap();
+    assert!(told.contains("the Lease was lost"), "{told}");
+    second.kill();
 }
 
 #[tokio::test]
