@@ -86,5 +86,5 @@ pub fn json_patched(object: &Value, patch: &str) -> Result<Value, String> {
 pub fn strategically_merged(api_version: &str, kind: &str, object: &Value, patch: &Value) -> Result<Value, String> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let schema = schema::of_kind(group, version, kind).ok_or("there is no such kind")?;
-    crate::strategic::merge(object, patch, &schema).map_err(|error| error.to_string())
+    crate::strategic::merge(object, patch, schema).map_err(|error| error.to_string())
 }

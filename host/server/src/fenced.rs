@@ -31,8 +31,11 @@ pub fn client(client: Client, fence: &Fence) -> Client {
 
 /// Whether a request changes anything.
 fn is_write(method: &Method, path: &str) -> bool {
-    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    !reads && !(*method == Method::POST && QUESTIONS.iter().any(|group| path.starts_with(group)))
+    match *method {
+        Method::GET | Method::HEAD | Method::OPTIONS => false,
+        Method::POST => !QUESTIONS.iter().any(|group| path.starts_with(group)),
+        _ => true,
+    }
 }
 
 /// Connects to workload clusters over the network, for writes that have to pass the fence.
