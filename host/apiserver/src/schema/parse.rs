@@ -63,7 +63,12 @@ impl Parser {
         schema.preserve = flag("x-kubernetes-preserve-unknown-fields");
         schema.resource = place == Place::Root || flag("x-kubernetes-embedded-resource");
         schema.list = self.list(node, path);
-        schema.atomic = self.one_of(node, "x-kubernetes-map-type", &["granular", "atomic"], path) == Some("atomic");
+        let map_type = self.one_of(node, "x-kubernetes-map-type", &["granular", "atomic"], path);
+        if map_type.is_some() && schema.ty != Type::Object {
+            let detail = "must be object if x-kubernetes-map-type is specified";
+            self.errors.push(invalid(&path.field("type"), text(node, "type").unwrap_or_default(), detail));
+        }
+        schema.atomic = map_type == Some("atomic");
         schema.format = text(node, "format").map(Into::into);
         schema.description = text(node, "description").map(Into::into);
         schema.default = node.get("default").filter(|value| !value.is_null()).map(|value| Box::new(value.clone()));

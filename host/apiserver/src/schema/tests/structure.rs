@@ -91,6 +91,13 @@ fn schemas_that_are_not_structural_are_refused() {
             "properties[spec].x-kubernetes-list-type",
         ),
         (
+            "a map type on a list, of which every apply would say that it changes something",
+            spec(
+                json!({"type": "array", "x-kubernetes-map-type": "atomic", "x-kubernetes-list-type": "set", "items": {"type": "string"}}),
+            ),
+            "properties[spec].type",
+        ),
+        (
             "an unknown map type",
             spec(json!({"type": "object", "x-kubernetes-map-type": "fuzzy"})),
             "properties[spec].x-kubernetes-map-type",
