@@ -81,7 +81,7 @@ mod tests {
     fn a_lease_is_free_when_its_renewals_were_not_seen_for_its_duration() {
         let a = |renewed| spec("a", renewed);
         let unlimited = LeaseSpec { lease_duration_seconds: None, ..a(1) };
-        let table: [(&str, Vec<(u64, LeaseSpec)>, u64); 9] = [
+        let table = [
             ("seen for the first time", vec![(100, a(1))], 5),
             ("the clock of its holder is far behind, or far ahead", vec![(100, a(9_000_000_000))], 5),
             ("not renewed for three seconds", vec![(100, a(1)), (103, a(1))], 2),
