@@ -156,8 +156,8 @@ fn fields(path: &str, old: &Value, new: &Value, found: &mut Vec<String>) {
     let before = json::items(old, "/required");
     for name in json::items(new, "/required").iter().filter(|name| !before.contains(name)) {
         let name = name.as_str().unwrap_or_default();
-        // What has a default is never absent.
-        if is.get(name).is_none_or(|field| field.get("default").is_none()) {
+        // What has a default is never absent; null is none.
+        if is.get(name).is_none_or(|field| field.get("default").is_none_or(Value::is_null)) {
             found.push(format!("{path}.{name} is required"));
         }
     }
@@ -201,6 +201,12 @@ mod tests {
                 "absence",
                 a(json!({})),
                 json!({"type": "object", "required": ["a"], "properties": {"a": {}}}),
+                "a is required",
+            ),
+            (
+                "absence, for a default that is none",
+                a(json!({"default": null})),
+                json!({"type": "object", "required": ["a"], "properties": {"a": {"default": null}}}),
                 "a is required",
             ),
             ("a minimum", a(json!({})), a(json!({"minLength": 1})), "minLength is 1"),
