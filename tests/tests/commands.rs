@@ -273,15 +273,30 @@ async fn a_host_that_was_stopped_until_another_took_over_writes_nothing_more() {
         let (command, log) = (apart.host(true), apart.log("second"));
         move || Process::spawn(command, &log, "capwasm runs")
     });
-    let objects = Objects::in_new(client(&apart.kubeconfig()).await, "before").await;
-    Sample::new("before", 1, 0).create(&objects).await;
-    objects.until("DockerCluster", "before", "the first host works", |object| owner(object, "Cluster").is_some()).await;
+    let client = client(&apart.kubeconfig()).await;
+    let clusters = async |names: [&str; 6]| {
+        let mut all = Vec::new();
+        for name in names {
+            let objects = Objects::in_new(client.clone(), name).await;
+            Sample::new(name, 1, 0).create(&objects).await;
+            all.push(objects);
+        }
+        all
+    };
+    // It is stopped in the middle of its work.
+    let mut all = clusters(["a", "b", "c", "d", "e", "f"]).await;
+    all[5].until("DockerCluster", "f", "the first host works", |object| owner(object, "Cluster").is_some()).await;
     first.signal(Signal::STOP);
     let second = second.join().expect("the second takes over");
     second.signal(Signal::STOP);
-    let news = Objects::in_new(objects.client(), "after").await;
-    Sample::new("after", 1, 0).create(&news).await;
-    let versions = async || (objects.versions().await, news.versions().await);
+    all.extend(clusters(["g", "h", "i", "j", "k", "l"]).await);
+    let versions = async || {
+        let mut found = Vec::new();
+        for objects in &all {
+            found.extend(objects.versions().await);
+        }
+        found
+    };
     let before = versions().await;
     first.signal(Signal::CONT);
     wait::until("the first host leaves", async || if first.runs() { Err("it runs".to_owned()) } else { Ok(()) }).await;
