@@ -3,11 +3,10 @@
 //! Every request is idempotent or finds out what it would repeat: a container's name makes a second creation a
 //! conflict, starting a running container and removing an absent one are successes.
 
+mod deadline;
 mod error;
 mod names;
 mod streams;
-
-use std::time::Duration;
 
 use capwasm_sdk::{Host, HttpRequest, HttpResponse, Refusal};
 use serde::Deserialize;
@@ -20,8 +19,6 @@ use names::{encode, encode_path, split_image};
 use streams::{log_text, pull_failure};
 
 const BASE: &str = "http://docker.endpoint/v1.41";
-/// Images are big and registries slow; the endpoint's own limit still holds.
-const PULL_DEADLINE: Duration = Duration::from_secs(600);
 
 /// What is known of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -144,7 +141,7 @@ pub enum Creation {
     NameTaken,
 }
 
-/// The engine behind the named endpoint `docker`.
+/// The engine behind the named endpoint `docker`. How long it may take for an answer follows from the kind of request.
 pub struct Engine<'a> {
     host: &'a dyn Host,
 }
@@ -222,7 +219,7 @@ impl<'a> Engine<'a> {
             Some(tag) => format!("/images/create?fromImage={}&tag={}", encode(name), encode(tag)),
             None => format!("/images/create?fromImage={}", encode(name)),
         };
-        let response = self.send(&act, HttpRequest::new("POST", url(&path)).deadline(PULL_DEADLINE))?;
+        let response = self.send(&act, HttpRequest::new("POST", url(&path)))?;
         if response.status != 200 {
             return Err(EngineError::rejected(act, &response));
         }
@@ -236,7 +233,7 @@ impl<'a> Engine<'a> {
     pub fn save_image(&self, image: &str) -> Result<Saved, EngineError> {
         let act = format!("save image {image}");
         let path = format!("/images/{}/get", encode_path(image));
-        let response = match self.send(&act, HttpRequest::new("GET", url(&path)).deadline(PULL_DEADLINE)) {
+        let response = match self.send(&act, HttpRequest::new("GET", url(&path))) {
             // An answer comes whole, and may be no larger than the provider's limit.
             Err(EngineError::Unreachable { refused, .. }) if refused.refusal == Refusal::Limit => {
                 return Ok(Saved::Not(refused.message));
@@ -354,7 +351,8 @@ impl<'a> Engine<'a> {
     }
 
     fn send(&self, act: &str, request: HttpRequest) -> Result<HttpResponse, EngineError> {
-        self.host.http(&request).map_err(|refused| EngineError::Unreachable { act: act.to_owned(), refused })
+        let deadline = deadline::of(&request.method, request.url.strip_prefix(BASE).unwrap_or_default());
+        self.host.http(&request.deadline(deadline)).map_err(|refused| EngineError::unanswered(act, deadline, refused))
     }
 }
 

@@ -77,5 +77,6 @@ fn troubles() -> Vec<Trouble> {
         Trouble::Answer(200, "]["),
         Trouble::Answer(201, ""),
         Trouble::Unreachable,
+        Trouble::Silent,
     ]
 }

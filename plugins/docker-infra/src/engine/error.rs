@@ -1,6 +1,11 @@
 //! What can go wrong with a request to the engine, and what it means for the object.
 
+use std::time::Duration;
+
 use capwasm_sdk::{HttpResponse, Problem, Refusal, Refused};
+
+/// Reason of the host's refusal when the deadline of a request has passed.
+const LATE: &str = "RequestTimeout";
 
 /// A failed request. `act` reads on from "unable to".
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +13,9 @@ pub enum EngineError {
     /// The host did not get an answer.
     #[error("unable to {act}: {refused}")]
     Unreachable { act: String, refused: Refused },
+    /// The engine took the request and did not answer in the time of its kind.
+    #[error("unable to {act}: the engine did not answer within {} s", deadline.as_secs())]
+    Late { act: String, deadline: Duration },
     #[error("unable to {act}: the engine answers {status}: {message}")]
     Rejected {
         act: String,
@@ -35,13 +43,23 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// From the host's refusal of a request that had this deadline.
+    pub fn unanswered(act: &str, deadline: Duration, refused: Refused) -> EngineError {
+        let act = act.to_owned();
+        // An answer that is too large is refused as a limit, too.
+        match refused.refusal == Refusal::Limit && refused.reason == LATE {
+            true => EngineError::Late { act, deadline },
+            false => EngineError::Unreachable { act, refused },
+        }
+    }
+
     /// Whether the engine may have done, or may still do, what it was asked.
     pub fn is_unanswered(&self) -> bool {
         match self {
             EngineError::Unreachable { refused, .. } => refused.refusal != Refusal::Denied,
             // Not the engine's own words, but those of somebody before it.
             EngineError::Rejected { status, .. } => (502..=504).contains(status),
-            EngineError::Garbled { .. } | EngineError::NotAnArchive { .. } => true,
+            EngineError::Late { .. } | EngineError::Garbled { .. } | EngineError::NotAnArchive { .. } => true,
             EngineError::Unwritable { .. } => false,
         }
     }
@@ -71,6 +89,7 @@ impl From<EngineError> for Problem {
                 Refusal::Denied => Problem::terminal("EngineDenied", message),
                 _ => Problem::transient("EngineUnreachable", message),
             },
+            EngineError::Late { .. } => Problem::transient("EngineTimeout", message),
             EngineError::Rejected { status: 400, .. } => Problem::invalid("EngineRejected", message),
             EngineError::Rejected { .. } => Problem::transient("EngineRejected", message),
             EngineError::Garbled { .. } | EngineError::NotAnArchive { .. } => {

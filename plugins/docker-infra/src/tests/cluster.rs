@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::{Trouble, World, troubles};
 use capwasm_sdk::test::{TestHost, deprovision_cluster, provision_cluster};
 use capwasm_sdk::{ClusterAnswer, Endpoint, Fault, Problem, object};
@@ -332,4 +334,25 @@ fn a_deletion_leaves_nothing_but_the_shared_network() {
         assert!(gone && world.engine.borrow().containers.is_empty(), "crash after request {at}");
         assert_eq!(object::condition(&world.object, "LoadBalancerAvailable").unwrap()["reason"], "Deleting");
     }
+}
+
+/// A pass ends with the first answer that does not come, a deletion's too, and the condition says who did not answer.
+#[test]
+fn an_engine_that_never_answers_holds_up_a_pass_for_one_deadline() {
+    let mut world = world();
+    settle(&mut world);
+    world.engine.borrow_mut().is_silent = true;
+    let problems = [
+        pass(&mut world).unwrap().unwrap_err(),
+        world.pass(|host, object| deprovision_cluster::<Docker>(host, object)).unwrap().0.unwrap_err(),
+    ];
+    for problem in problems {
+        assert_eq!((problem.fault, problem.reason.as_str()), (Fault::Transient, "EngineTimeout"));
+        assert!(problem.message.ends_with("the engine did not answer within 30 s"), "{}", problem.message);
+    }
+    assert_eq!(world.engine.borrow().waited, [Duration::from_secs(30); 2]);
+    world.engine.borrow_mut().is_silent = false;
+    assert!((0..5).any(|_| {
+        world.pass(|host, object| deprovision_cluster::<Docker>(host, object)).is_some_and(|(gone, _)| gone.unwrap())
+    }));
 }

@@ -1,6 +1,7 @@
 //! A small engine in memory: containers, files, execs, images, networks; it can lose answers and tell lies.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use capwasm_sdk::{HttpRequest, HttpResponse, Refusal, Refused};
 use serde_json::{Value, json};
@@ -19,6 +20,8 @@ pub enum Trouble {
     Answer(u16, &'static str),
     /// Not carried out; nobody answers.
     Unreachable,
+    /// Not carried out; the connection is taken and the deadline passes.
+    Silent,
     /// Nobody answers; carried out at the next [`FakeEngine::arrive`].
     Late,
 }
@@ -55,6 +58,10 @@ pub struct FakeEngine {
     pub output: usize,
     /// Bytes of the largest answer so far.
     pub largest_answer: usize,
+    /// Takes every connection and never answers.
+    pub is_silent: bool,
+    /// Deadlines that passed.
+    pub waited: Vec<Duration>,
     late: Vec<HttpRequest>,
     execs: BTreeMap<String, FakeExec>,
     serial: u32,
@@ -97,6 +104,9 @@ impl FakeEngine {
         if self.crashed {
             return lost();
         }
+        if self.is_silent {
+            return self.wait(request);
+        }
         let path = request.url.strip_prefix("http://docker.endpoint/v1.41").unwrap();
         self.requests.push(format!("{} {path}", request.method));
         let due = match &mut self.trouble {
@@ -119,6 +129,7 @@ impl FakeEngine {
                 Ok(HttpResponse { status, headers: Vec::new(), body: body.as_bytes().to_vec() })
             }
             Trouble::Unreachable => lost(),
+            Trouble::Silent => self.wait(request),
             Trouble::Late => {
                 self.late.push(request.clone());
                 lost()
@@ -129,6 +140,12 @@ impl FakeEngine {
                 lost()
             }
         }
+    }
+
+    fn wait(&mut self, request: &HttpRequest) -> Result<HttpResponse, Refused> {
+        let deadline = request.deadline.expect("every request has a deadline");
+        self.waited.push(deadline);
+        Err(Refused::new(Refusal::Limit, "RequestTimeout", format!("it did not answer within {deadline:?}")))
     }
 
     /// What was late is carried out.
