@@ -1,7 +1,8 @@
 //! From a kubeconfig to a client.
 //!
 //! kube's own client speaks HTTP/1.1, where each watch and each request at a time has its own connection. With thousands
-//! of clusters that is what costs, so this one negotiates HTTP/2 and shares one connection per cluster.
+//! of clusters that is what costs, so this one negotiates HTTP/2 and shares one connection per cluster. Its answers are
+//! bounded, see [`bounds`].
 
 use std::time::Duration;
 
@@ -18,10 +19,13 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder};
 
-use crate::kubeconfig::{self, KubeconfigError};
+use crate::{
+    bounds::{self, Bounded, BoundsError, Limits},
+    kubeconfig::{self, KubeconfigError},
+};
 
-/// Timeout of a connection, and of the first byte of a response.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// Time without an answer to a ping after which a connection is given up.
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a client could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -62,12 +66,12 @@ pub struct KubeconfigConnector;
 impl Connector for KubeconfigConnector {
     async fn connect(&self, _cluster: &ClusterId, kubeconfig: &[u8]) -> Result<Client, ConnectError> {
         let config = kubeconfig::read(kubeconfig).await?;
-        client(&config, Connections::Shared)
+        client(&config, Connections::Shared, Limits::default())
     }
 
     async fn connect_for_forwarding(&self, _cluster: &ClusterId, kubeconfig: &[u8]) -> Result<Client, ConnectError> {
         let config = kubeconfig::read(kubeconfig).await?;
-        client(&config, Connections::Taken)
+        client(&config, Connections::Taken, Limits::default())
     }
 }
 
@@ -80,7 +84,7 @@ enum Connections {
     Taken,
 }
 
-fn client(config: &Config, purpose: Connections) -> Result<Client, ConnectError> {
+fn client(config: &Config, purpose: Connections, limits: Limits) -> Result<Client, ConnectError> {
     let unusable = |error| ConnectError::Client(Box::new(error));
     // An error means that another thread was first, with the same provider.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -89,7 +93,7 @@ fn client(config: &Config, purpose: Connections) -> Result<Client, ConnectError>
     tls.resumption = rustls::client::Resumption::in_memory_sessions(2);
     let mut http = HttpConnector::new();
     http.enforce_http(false);
-    http.set_connect_timeout(Some(TIMEOUT));
+    http.set_connect_timeout(Some(limits.head));
     http.set_nodelay(true);
     let mut https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
@@ -101,16 +105,22 @@ fn client(config: &Config, purpose: Connections) -> Result<Client, ConnectError>
         .pool_timer(TokioTimer::new())
         .pool_max_idle_per_host(2)
         .http2_keep_alive_interval(Duration::from_secs(20))
-        .http2_keep_alive_timeout(TIMEOUT)
+        .http2_keep_alive_timeout(PING_TIMEOUT)
         .http2_keep_alive_while_idle(true)
+        .http1_max_buf_size(2 * limits.header_bytes)
+        .http2_max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
         .build::<_, Body>(match purpose {
             Connections::Shared => https.enable_all_versions().wrap_connector(http),
             Connections::Taken => https.enable_http1().wrap_connector(http),
         });
     let answer = tower::service_fn(move |request: http::Request<Body>| {
+        let is_watch = bounds::is_watch(request.uri());
         let answer = connections.request(request);
-        // Until the headers are here: a watch's body takes as long as it takes.
-        async move { Ok::<_, BoxError>(tokio::time::timeout(TIMEOUT, answer).await??) }
+        async move {
+            let answer =
+                tokio::time::timeout(limits.head, answer).await.map_err(|_| BoundsError::Head(limits.head))??;
+            Ok::<_, BoxError>(answer.map(|body| Bounded::new(body, limits, is_watch)))
+        }
     });
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
@@ -119,3 +129,6 @@ fn client(config: &Config, purpose: Connections) -> Result<Client, ConnectError>
         .service(answer);
     Ok(Client::new(service, config.default_namespace.clone()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,11 +5,12 @@
 //! that changes. An idle connected cluster costs one HTTP/2 connection, one watch (Nodes) and a probe every ten seconds.
 //!
 //! - [`kubeconfig`]: what a kubeconfig may say;
-//! - [`connector`]: from a kubeconfig to a client; the seam for tests and simulations;
+//! - [`connector`]: from a kubeconfig to a client; the seam for tests and simulations; `bounds`: what it reads at most;
 //! - `link`: the life of one connection;
 //! - `forward`: ports of pods, through the API server; `serving`: the certificates that they show;
 //! - [`etcd`]: the members of the cluster's etcd.
 
+mod bounds;
 pub mod connector;
 pub mod etcd;
 mod forward;
@@ -187,7 +188,7 @@ struct Connected {
 }
 
 impl Workload {
-    /// Client whose requests time out after ten seconds, except watches.
+    /// Client whose requests have ten seconds for the head of their answer, and limits of time and size for the rest.
     pub fn client(&self) -> kube::Client {
         self.0.cache.client().clone()
     }
