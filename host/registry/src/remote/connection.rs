@@ -18,23 +18,36 @@ use rustls_pki_types::pem::PemObject;
 use crate::error::Error;
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// Time from a sent request to the head of its response.
-const ANSWER: Duration = Duration::from_secs(30);
 /// Least upload rate in bytes per second, from which the timeout of an upload follows.
 const SLOWEST_UPLOAD: u64 = 64 << 10;
-/// Time between two parts of a body.
-const IDLE: Duration = Duration::from_secs(30);
-/// Time for a whole body.
-const BODY: Duration = Duration::from_secs(600);
 /// Bytes of an error's text that are read.
 const LARGEST_MESSAGE: u64 = 8 << 10;
 /// Characters of an error's text that are shown.
 const SHOWN: usize = 300;
 
+/// Times of one request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// From a sent request to the head of its response.
+    pub(super) answer: Duration,
+    /// Between two parts of a body.
+    pub(super) idle: Duration,
+    /// For a whole body.
+    pub(super) body: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self { answer: seconds(30), idle: seconds(30), body: seconds(600) }
+    }
+}
+
 pub(super) struct Connection {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     registry: String,
     plain: bool,
+    pub(super) times: Times,
 }
 
 impl Connection {
@@ -51,7 +64,7 @@ impl Connection {
         let https = if plain { https.https_or_http() } else { https.https_only() };
         let connector = https.enable_http1().wrap_connector(tcp);
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { client, registry: registry.to_owned(), plain })
+        Ok(Self { client, registry: registry.to_owned(), plain, times: Times::default() })
     }
 
     /// Whether the URI has TLS, or needs none.
@@ -69,7 +82,7 @@ impl Connection {
         if !self.may_reach(uri) {
             return Err(Error::PlainHttp(uri.to_string()));
         }
-        let time = ANSWER + Duration::from_secs(body.len() as u64 / SLOWEST_UPLOAD);
+        let time = self.times.answer + Duration::from_secs(body.len() as u64 / SLOWEST_UPLOAD);
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method.clone();
         *request.uri_mut() = uri.clone();
@@ -90,11 +103,12 @@ impl Connection {
         if announced.is_some_and(|announced| announced > limit) {
             return Err(too_large());
         }
+        let Times { idle, body: whole, .. } = self.times;
         let collect = async {
             let mut body = response.into_body();
             let mut bytes = BytesMut::new();
             loop {
-                let frame = tokio::time::timeout(IDLE, body.frame()).await.map_err(|_| self.late(IDLE))?;
+                let frame = tokio::time::timeout(idle, body.frame()).await.map_err(|_| self.late(idle))?;
                 let Some(frame) = frame else { break };
                 let frame = frame.map_err(|error| self.broken(error))?;
                 let Some(data) = frame.data_ref() else { continue };
@@ -105,7 +119,7 @@ impl Connection {
             }
             Ok(bytes.freeze())
         };
-        tokio::time::timeout(BODY, collect).await.map_err(|_| self.late(BODY))?
+        tokio::time::timeout(whole, collect).await.map_err(|_| self.late(whole))?
     }
 
     /// `: …` with the error message of a registry's response; empty without one.

@@ -220,3 +220,32 @@ async fn without_tls_only_loopback_is_spoken_to_unless_it_was_allowed() {
     let error = secure.location(&secure.uri("blobs/x").unwrap(), &lured).unwrap_err();
     assert!(matches!(error, Error::PlainHttp(_)), "{error}");
 }
+
+/// The table of misbehaviour that all clients meet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hostile_registry_is_left_at_a_limit_and_named() {
+    use capwasm_test_support::hostile::{self, Behaviour, Ending, ON_THE_WAY};
+    use std::time::Duration;
+
+    let short = Duration::from_millis(500);
+    for Behaviour { name, script, ending } in hostile::behaviours() {
+        let server = hostile::Server::start(script);
+        let registry = server.address.to_string();
+        let reference = format!("{registry}/a/b:1").parse().unwrap();
+        let mut repository = Repository::new(&reference, &Access::default()).unwrap();
+        repository.connection.times = connection::Times { answer: short, idle: short, body: short };
+        let error = repository.manifest(Version::Tag("1")).await.unwrap_err();
+        let right = match ending {
+            // Of an error's text the beginning is read; its status says enough.
+            Ending::TooLarge => matches!(error, Error::TooLarge { .. } | Error::Status { status: 500, .. }),
+            Ending::Late => matches!(&error, Error::Timeout { registry: named, .. } if *named == registry),
+            Ending::Headers | Ending::Broken => {
+                matches!(&error, Error::Connect { registry: named, .. } if *named == registry)
+            }
+        };
+        assert!(right, "{name}: {error:?}");
+        assert!(server.sent() < ON_THE_WAY, "{name}: {} bytes", server.sent());
+        drop(repository);
+        assert!(tokio::task::spawn_blocking(move || server.left()).await.unwrap(), "{name}: the connection ends");
+    }
+}
