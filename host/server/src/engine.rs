@@ -118,7 +118,7 @@ impl Engine {
         // Whoever listens there, also when an earlier host started it. One that ended already needs nobody.
         let Ok(listener) = UnixStream::connect(socket).await else { return Ok(None) };
         let process = listener.peer_cred()?.pid().context("nobody knows which process the simulated engine is")?;
-        let docker = Docker::at(self.address.clone());
+        let docker = Docker::at(self.address.clone()).within(docker::LOOK);
         let containers = docker.json(Method::GET, "/containers/json?all=1", &Value::Null).await;
         let containers = containers.context("unable to ask the simulated engine for its containers")?;
         match containers.as_array().map_or(0, Vec::len) {
