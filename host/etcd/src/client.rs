@@ -26,6 +26,10 @@ use crate::message::{
 const LOCAL: Duration = Duration::from_secs(3);
 /// Timeout of what the members have to agree on.
 const AGREED: Duration = Duration::from_secs(7);
+/// Largest answer in bytes: members and alarms are a few kilobytes.
+const ANSWER_BYTES: usize = 1 << 20;
+/// Most bytes of headers and trailers, in which the words of a refusal stand.
+const HEADER_BYTES: u32 = 16 << 10;
 
 /// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
@@ -65,8 +69,9 @@ impl Error {
     /// Whether the member itself answered, so that another one would hardly answer otherwise.
     #[must_use]
     pub fn is_answer(&self) -> bool {
-        use tonic::Code::{Cancelled, DeadlineExceeded, Internal, Unavailable, Unknown};
-        !matches!(self.code(), Cancelled | DeadlineExceeded | Internal | Unavailable | Unknown)
+        use tonic::Code::{Cancelled, DeadlineExceeded, Internal, OutOfRange, Unavailable, Unknown};
+        // An answer that is too large is out of range; etcd says so of revisions alone, which nobody asks for.
+        !matches!(self.code(), Cancelled | DeadlineExceeded | Internal | OutOfRange | Unavailable | Unknown)
     }
 }
 
@@ -111,6 +116,7 @@ impl Client {
             .timer(TokioTimer::new())
             .keep_alive_interval(Duration::from_secs(20))
             .keep_alive_timeout(Duration::from_secs(10))
+            .max_header_list_size(HEADER_BYTES)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(ConnectError::Http)?;
@@ -196,7 +202,8 @@ impl Client {
         Q: prost::Message + 'static,
         A: prost::Message + Default + 'static,
     {
-        let mut grpc = tonic::client::Grpc::with_origin(self.channel.clone(), self.origin.clone());
+        let grpc = tonic::client::Grpc::with_origin(self.channel.clone(), self.origin.clone());
+        let mut grpc = grpc.max_decoding_message_size(ANSWER_BYTES);
         let mut request = tonic::Request::new(message);
         request.set_timeout(deadline);
         let path = PathAndQuery::from_static(path);

@@ -25,6 +25,9 @@ fn keys() -> Keys {
     Keys { authority: authority.pair().certificate, certificate, key }
 }
 
+/// Promoting it is refused in a million words.
+const REFUSAL: u64 = 7;
+
 /// Repeats requests, refuses some, and does not answer `MemberList`.
 struct Echo;
 
@@ -74,7 +77,13 @@ impl Answers for Echo {
     }
 
     async fn member_promote(&self, request: MemberPromoteRequest) -> Result<MemberPromoteResponse, Status> {
-        Ok(MemberPromoteResponse { header: header(request.id), members: Vec::new() })
+        // One member for each kilobyte that is asked for; or a refusal in as many words.
+        let kilobytes = usize::try_from(request.id).unwrap();
+        let members = (0..kilobytes).map(|_| Member { name: "x".repeat(1 << 10), ..Member::default() });
+        match request.id {
+            REFUSAL => Err(Status::unavailable("x".repeat(1 << 20))),
+            id => Ok(MemberPromoteResponse { header: header(id), members: members.collect() }),
+        }
     }
 }
 
@@ -118,6 +127,18 @@ async fn a_member_that_does_not_answer_is_not_waited_for() {
     assert!(late.code() == Code::DeadlineExceeded || matches!(late, Error::Deadline(_)), "{late}");
     assert!(!late.is_answer() && !client.is_closed());
     client.status().await.unwrap();
+}
+
+/// A hostile member: its answer is left at a limit, and the connection serves the next request as before, or says that it ended.
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_not_taken() {
+    for (name, id) in [("a list without measure", 2 << 10), ("a refusal without measure", REFUSAL)] {
+        let client = connect(&keys(), "node-1").await.unwrap();
+        let error = client.member_promote(id).await.unwrap_err();
+        assert!(!error.is_answer(), "{name}: another member may know better");
+        assert!(error.to_string().len() < 64 << 10, "{name}: {} bytes of words", error.to_string().len());
+        assert!(client.is_closed() || client.status().await.is_ok(), "{name}");
+    }
 }
 
 #[tokio::test]
