@@ -30,9 +30,15 @@ async fn left(server: Server, name: &str) {
     assert!(tokio::task::spawn_blocking(move || server.left()).await.unwrap(), "{name}: the connection ends");
 }
 
-async fn get(client: &Client) -> String {
+async fn get(client: &Client) -> Result<String, String> {
     let request = http::Request::get("/api/v1/nodes/n").body(Vec::new()).unwrap();
-    explain(&client.request_text(request).await.unwrap_err())
+    client.request_text(request).await.map_err(|error| explain(&error))
+}
+
+/// An API server that answers with an empty object.
+fn good() -> Server {
+    let first = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}".to_vec();
+    Server::start(Script { first, ..Script::default() })
 }
 
 /// All events of a watch, up to what ends it.
@@ -43,10 +49,14 @@ async fn watch(client: &Client) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hostile_api_server_is_left_at_a_limit_and_named() {
+async fn a_hostile_api_server_is_left_at_a_limit_and_named_and_its_neighbour_answers_meanwhile() {
+    let neighbour = client_of(&good(), limits());
     for Behaviour { name, script, ending } in behaviours() {
         let server = Server::start(script);
-        let told = get(&client_of(&server, limits())).await;
+        let client = client_of(&server, limits());
+        let (told, neighbours) = tokio::join!(get(&client), get(&neighbour));
+        assert_eq!(neighbours.as_deref(), Ok("{}"), "{name}");
+        let told = told.unwrap_err();
         let named = match ending {
             Ending::TooLarge => told.contains("the API server's answer is larger than 1048576 bytes"),
             Ending::Late => told.contains("the API server did not answer") || told.contains("was not complete after"),

@@ -3,5 +3,6 @@
 
 mod connections;
 mod etcd;
+mod hostile;
 mod simulated_engine;
 mod support;
