@@ -238,6 +238,8 @@ impl<'a> Engine<'a> {
             Err(EngineError::Unreachable { refused, .. }) if refused.refusal == Refusal::Limit => {
                 return Ok(Saved::Not(refused.message));
             }
+            // Nothing depends on it: the machine pulls the image itself.
+            Err(late @ EngineError::Late { .. }) => return Ok(Saved::Not(late.to_string())),
             other => other?,
         };
         match response.status {

@@ -450,21 +450,24 @@ fn what_has_no_effect_is_told_once() {
 #[test]
 fn images_of_the_engine_are_loaded_before_anything_else_runs() {
     let mut world = world();
-    object::merge(&mut world.object, &json!({"spec": {"preLoadImages": ["a:1", "huge:1", "unknown:1"]}}));
+    object::merge(&mut world.object, &json!({"spec": {"preLoadImages": ["a:1", "huge:1", "unknown:1", "slow:1"]}}));
     let limit = Refused::new(Refusal::Limit, "TooLarge", "the response is larger than 8388608 bytes");
     world.engine.borrow_mut().saved.insert("a:1".to_owned(), Ok(b"image".to_vec()));
     world.engine.borrow_mut().saved.insert("huge:1".to_owned(), Err(limit));
+    let late = Refused::new(Refusal::Limit, "RequestTimeout", "it did not answer within 600s");
+    world.engine.borrow_mut().saved.insert("slow:1".to_owned(), Err(late));
     let (_, outcome) = world.pass(|host, object| provision_machine::<Docker>(host, object)).unwrap();
     let warnings: Vec<&str> =
         outcome.events.iter().filter(|event| event.warning).map(|event| event.message.as_str()).collect();
-    assert_eq!(warnings.len(), 2);
+    assert_eq!(warnings.len(), 3);
     assert!(warnings[0].contains("huge:1") && warnings[0].contains("8388608"), "{warnings:?}");
+    assert!(warnings[2].contains("slow:1") && warnings[2].contains("did not answer within 600 s"), "{warnings:?}");
     settle(&mut world);
     let engine = world.engine.borrow();
     assert_eq!(engine.containers["quick-cp-1"].files["capwasm/images/0.tar"], b"image");
     assert!(!engine.containers["quick-cp-1"].files.contains_key("capwasm/images/1.tar"));
     assert!(engine.ran[0].contains("images import /capwasm/images/0.tar"));
-    assert_eq!(engine.ran[3..], COMMANDS, "the numbers of steps do not depend on what could be had");
+    assert_eq!(engine.ran[4..], COMMANDS, "the numbers of steps do not depend on what could be had");
 }
 
 #[test]
