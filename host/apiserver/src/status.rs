@@ -215,6 +215,8 @@ impl From<StoreError> for ApiError {
                 Self::expired(format!("too old resource version: {asked} ({oldest})"))
             }
             StoreError::Closed => Self::new(503, "ServiceUnavailable", "the server is shutting down"),
+            StoreError::Disk { full: true, .. } => Self::new(507, "InsufficientStorage", error.to_string()),
+            StoreError::Disk { .. } | StoreError::Doubtful => Self::new(503, "ServiceUnavailable", error.to_string()),
             other => Self::internal(other.to_string()),
         }
     }

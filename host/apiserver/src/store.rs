@@ -11,6 +11,7 @@
 //!   ([`Encoded`]), so reads, lists and watches copy bytes instead of parsing JSON.
 
 mod backend;
+mod disk;
 mod encoded;
 mod history;
 mod keyspace;
@@ -63,6 +64,24 @@ pub enum StoreError {
         /// Error of the database.
         message: String,
     },
+    /// The disk failed. It is tried again.
+    #[error("unable to {act} the database: {message}{}", if *full { "; make room on the disk" } else { "" })]
+    Disk {
+        /// `open`, `read`, `write` and the like.
+        act: &'static str,
+        /// There is no room left.
+        full: bool,
+        /// Error of the file system.
+        message: String,
+    },
+    /// Another process has the database.
+    #[error("another process has the database open: is another capwasm running on this folder?")]
+    InUse,
+    /// The disk failed in the middle of a commit and did not come back: what it wrote is seen at the next start.
+    #[error(
+        "the disk failed while something was written, and the database cannot be opened again: mend it, then restart"
+    )]
+    Doubtful,
     /// The database holds a record that cannot be parsed.
     #[error("the database holds an unreadable {0}")]
     Corrupt(&'static str),
@@ -177,6 +196,12 @@ impl Store {
         created
     }
 
+    /// Why nothing can be written at present: the disk is full, say. Reads go on; writing is tried again by itself.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.backend.trouble()
+    }
+
     /// Names of the keyspaces that are stored or in use.
     #[must_use]
     pub fn keyspaces(&self) -> Vec<String> {
@@ -212,12 +237,14 @@ impl Store {
         let mut act = Some(act);
         let mut result = None;
         self.shared.backend.read(&mut |snapshot| {
+            let view = View::new(snapshot, keyspace.id())?;
+            // Once: after a failure of the disk in its middle, who asked asks again.
             if let Some(act) = act.take() {
-                result = Some(act(&View::new(snapshot, keyspace.id())?)?);
+                result = Some(act(&view));
             }
             Ok(())
         })?;
-        result.ok_or(StoreError::Closed)
+        result.unwrap_or(Err(StoreError::Closed))
     }
 
     /// Highest revision that watchers have been notified of.

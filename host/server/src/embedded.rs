@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use capwasm_apiserver::pki::{self, ServerPki};
 use capwasm_apiserver::{AdmissionError, Filter, GroupKind, Identity, Server, ServerConfig, Store};
 use capwasm_providers::Conversions;
@@ -60,8 +60,9 @@ pub async fn start(options: &Options, readiness: &Readiness) -> Result<Embedded>
     let host = if address.ip().is_unspecified() { "127.0.0.1".to_owned() } else { address.ip().to_string() };
     let names =
         ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc", host.as_str()].map(str::to_owned);
-    let pki = pki::ensure(&folder.join("pki"), &names).context("unable to prepare the server's certificates")?;
+    // The store first: where there are certificates, there was a store.
     let store = open_store(folder).await?;
+    let pki = pki::ensure(&folder.join("pki"), &names).context("unable to prepare the server's certificates")?;
     let advertised = SocketAddr::new(host.parse().unwrap_or(address.ip()), address.port()).to_string();
     let conversions = Conversions::start().context("unable to start the thread of conversions")?;
     let mut config = config(&pki, &advertised);
@@ -134,13 +135,20 @@ fn admission() -> capwasm_apiserver::Admission {
 
 async fn open_store(folder: &Path) -> Result<Arc<Store>> {
     let path = folder.join("store.redb");
+    let stored = std::fs::metadata(&path).is_ok_and(|file| file.len() > 0);
+    if !stored && folder.join("pki/ca.crt").exists() {
+        bail!(
+            "{} is empty or gone, but there are certificates of a cluster beside it: put the file back, or remove {} to begin with \
+             an empty cluster",
+            path.display(),
+            folder.join("pki").display()
+        );
+    }
     let opened = tokio::task::spawn_blocking({
         let path = path.clone();
         move || Store::open(&path, STORE_CACHE)
     });
-    opened
-        .await?
-        .with_context(|| format!("unable to open {} (is another capwasm running on this folder?)", path.display()))
+    opened.await?.with_context(|| format!("unable to use {}", path.display()))
 }
 
 /// Creates a folder with mode 0700, for keys.
@@ -149,4 +157,44 @@ pub fn private_folder(folder: &Path) -> Result<()> {
     let unable = || format!("unable to use the data folder {}", folder.display());
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(unable)?;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).with_context(unable)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_that_is_gone_or_in_use_is_no_new_cluster() {
+        let folder = tempfile::tempdir().unwrap();
+        let data_dir = folder.path().to_owned();
+        let options = Options { data_dir, listen: "127.0.0.1:0".parse().unwrap(), kubeconfig: None };
+        let begin = async || start(&options, &Readiness::default()).await;
+        let why = async || format!("{:#}", begin().await.err().unwrap());
+        let server = begin().await.unwrap();
+        let said = why().await;
+        assert!(said.contains("another process has the database open"), "{said}");
+        server.stop().await.unwrap();
+        let path = folder.path().join("store.redb");
+        let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+        while let Err(error) = Store::open(&path, STORE_CACHE).map(drop) {
+            assert!(tokio::time::Instant::now() < deadline, "{error}");
+            tokio::task::yield_now().await;
+        }
+        let stored = std::fs::read(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        let empty = why().await;
+        std::fs::remove_file(&path).unwrap();
+        let gone = why().await;
+        std::fs::write(&path, "no database").unwrap();
+        let other = why().await;
+        for (said, part) in
+            [(&empty, "is empty or gone"), (&gone, "put the file back"), (&other, "unable to open the database")]
+        {
+            assert!(said.contains(part) && said.contains("store.redb") && !said.contains("another"), "{said}");
+        }
+        std::fs::write(&path, stored).unwrap();
+        begin().await.unwrap().stop().await.unwrap();
+    }
 }

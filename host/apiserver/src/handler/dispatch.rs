@@ -127,7 +127,11 @@ async fn route(registry: &Registry, call: Call) -> ApiResult<Reply> {
         return Err(ApiError::method_not_allowed());
     }
     match route {
-        Route::Health => Ok(Reply { content_type: "text/plain; charset=utf-8", ..Reply::json("ok") }),
+        Route::Health => match registry.store.trouble() {
+            // A start would not help.
+            Some(trouble) if !call.path.starts_with("/livez") => Err(ApiError::new(503, "ServiceUnavailable", trouble)),
+            _ => Ok(Reply { content_type: "text/plain; charset=utf-8", ..Reply::json("ok") }),
+        },
         Route::Version => Ok(Reply::value(&version_info(&registry.config.git_version))),
         Route::CoreVersions => match negotiation::discovery(call.header(header::ACCEPT)) {
             DiscoveryForm::Legacy => Ok(Reply::value(&discovery::core_versions(&registry.config.advertised))),

@@ -71,5 +71,10 @@ pub(super) trait Backend: Send + Sync {
     /// commits (memory) or the reuse of pages (redb).
     fn read(&self, act: Act<'_>) -> Result<(), StoreError>;
     /// Applies all of `batch` or nothing, and returns once it is durable.
+    /// A batch that changes nothing finds out whether writing works.
     fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
+    /// Why nothing can be written at present.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
 }

@@ -10,13 +10,16 @@
 //!
 //! Integers in keys are big-endian, so that byte order is number order.
 
+use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::Bytes;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::StoreError;
 use super::backend::{Act, Backend, Batch, Head, Snapshot, StoredKeyspace, Version, Visit, VisitHeads};
+use super::disk::{Disk, Open};
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const KEYSPACES: TableDefinition<'_, &str, u32> = TableDefinition::new("keyspaces");
@@ -28,20 +31,38 @@ const REVISION: &str = "revision";
 /// Smaller files are never compacted.
 const COMPACT_ABOVE: u64 = 64 << 20;
 
+/// Between two attempts on a disk that failed.
+const RETRY: Duration = Duration::from_secs(3);
+
 pub(super) struct RedbBackend {
-    database: Database,
+    disk: Disk,
 }
 
-fn failed(act: &'static str) -> impl Fn(redb::Error) -> StoreError {
-    move |error| StoreError::Backend { act, message: error.to_string() }
+/// The error of a database, and whether it is the disk's.
+pub(super) fn failed(act: &'static str) -> impl Fn(redb::Error) -> StoreError {
+    move |error| match error {
+        redb::Error::Io(error) => {
+            let full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+            StoreError::Disk { act, full, message: error.to_string() }
+        }
+        redb::Error::PreviousIo => StoreError::Disk { act, full: false, message: "an earlier act failed".to_owned() },
+        redb::Error::DatabaseAlreadyOpen => StoreError::InUse,
+        other => StoreError::Backend { act, message: other.to_string() },
+    }
 }
 
 impl RedbBackend {
     pub fn open(path: &Path, cache_bytes: usize) -> Result<Self, StoreError> {
-        let open = || -> Result<Database, redb::Error> {
-            let file = private_file(path)?;
-            let length = file.metadata()?.len();
-            let mut database = Database::builder().set_cache_size(cache_bytes).create_file(file)?;
+        let length = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        let path = path.to_owned();
+        let open = move || Ok(Database::builder().set_cache_size(cache_bytes).create_file(private_file(&path)?)?);
+        Self::open_with(Box::new(open), length, RETRY)
+    }
+
+    /// On a file of `length` bytes, which `open` opens now and after failures.
+    pub(super) fn open_with(open: Open, length: u64, retry: Duration) -> Result<Self, StoreError> {
+        let prepare = || -> Result<Database, redb::Error> {
+            let mut database = open()?;
             if length > COMPACT_ABOVE && wasteful(&database, length)? {
                 database.compact()?;
             }
@@ -54,7 +75,8 @@ impl RedbBackend {
             txn.commit()?;
             Ok(database)
         };
-        Ok(Self { database: open().map_err(failed("open"))? })
+        let database = prepare().map_err(failed("open"))?;
+        Ok(Self { disk: Disk::new(open, database, |database| snapshot(database)?.revision(), retry)? })
     }
 }
 
@@ -76,61 +98,70 @@ fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
     options.open(path)
 }
 
+fn snapshot(database: &Database) -> Result<RedbSnapshot, StoreError> {
+    let open = || -> Result<RedbSnapshot, redb::Error> {
+        let txn = database.begin_read()?;
+        Ok(RedbSnapshot {
+            meta: txn.open_table(META)?,
+            keyspaces: txn.open_table(KEYSPACES)?,
+            compacted: txn.open_table(COMPACTED)?,
+            heads: txn.open_table(HEADS)?,
+            versions: txn.open_table(VERSIONS)?,
+        })
+    };
+    open().map_err(failed("read"))
+}
+
 impl Backend for RedbBackend {
     fn read(&self, act: Act<'_>) -> Result<(), StoreError> {
-        let open = || -> Result<RedbSnapshot, redb::Error> {
-            let txn = self.database.begin_read()?;
-            Ok(RedbSnapshot {
-                meta: txn.open_table(META)?,
-                keyspaces: txn.open_table(KEYSPACES)?,
-                compacted: txn.open_table(COMPACTED)?,
-                heads: txn.open_table(HEADS)?,
-                versions: txn.open_table(VERSIONS)?,
-            })
-        };
-        act(&open().map_err(failed("read"))?)
+        self.disk.read(|database| {
+            let snapshot = snapshot(database)?;
+            act(&snapshot)
+        })
     }
 
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
-        self.try_commit(batch).map_err(failed("write"))
+        self.disk.commit(batch.revision, |database| try_commit(database, batch).map_err(failed("write")))
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.disk.trouble()
     }
 }
 
-impl RedbBackend {
-    fn try_commit(&self, batch: &Batch) -> Result<(), redb::Error> {
-        let txn = self.database.begin_write()?;
-        {
-            let mut meta = txn.open_table(META)?;
-            let mut keyspaces = txn.open_table(KEYSPACES)?;
-            let mut compacted = txn.open_table(COMPACTED)?;
-            let mut heads = txn.open_table(HEADS)?;
-            let mut versions = txn.open_table(VERSIONS)?;
-            meta.insert(REVISION, batch.revision)?;
-            for stored in &batch.keyspaces {
-                keyspaces.insert(stored.name.as_str(), stored.id)?;
-                compacted.insert(stored.id, stored.compacted)?;
-            }
-            for id in &batch.removed {
-                let (low, high) = (id.to_be_bytes(), (id + 1).to_be_bytes());
-                heads.retain_in::<&[u8], _>(low.as_slice()..high.as_slice(), |_, _| false)?;
-                versions.retain_in::<&[u8], _>(low.as_slice()..high.as_slice(), |_, _| false)?;
-            }
-            for (keyspace, revision, version) in &batch.versions {
-                let key = head_key(*keyspace, &version.key);
-                if version.deleted {
-                    heads.remove(key.as_slice())?;
-                } else {
-                    heads.insert(key.as_slice(), (version.created, *revision))?;
-                }
-                versions.insert(version_key(*keyspace, *revision).as_slice(), encode(version).as_slice())?;
-            }
-            for (keyspace, revision) in &batch.purged {
-                versions.remove(version_key(*keyspace, *revision).as_slice())?;
-            }
+fn try_commit(database: &Database, batch: &Batch) -> Result<(), redb::Error> {
+    let txn = database.begin_write()?;
+    {
+        let mut meta = txn.open_table(META)?;
+        let mut keyspaces = txn.open_table(KEYSPACES)?;
+        let mut compacted = txn.open_table(COMPACTED)?;
+        let mut heads = txn.open_table(HEADS)?;
+        let mut versions = txn.open_table(VERSIONS)?;
+        meta.insert(REVISION, batch.revision)?;
+        for stored in &batch.keyspaces {
+            keyspaces.insert(stored.name.as_str(), stored.id)?;
+            compacted.insert(stored.id, stored.compacted)?;
         }
-        txn.commit()?;
-        Ok(())
+        for id in &batch.removed {
+            let (low, high) = (id.to_be_bytes(), (id + 1).to_be_bytes());
+            heads.retain_in::<&[u8], _>(low.as_slice()..high.as_slice(), |_, _| false)?;
+            versions.retain_in::<&[u8], _>(low.as_slice()..high.as_slice(), |_, _| false)?;
+        }
+        for (keyspace, revision, version) in &batch.versions {
+            let key = head_key(*keyspace, &version.key);
+            if version.deleted {
+                heads.remove(key.as_slice())?;
+            } else {
+                heads.insert(key.as_slice(), (version.created, *revision))?;
+            }
+            versions.insert(version_key(*keyspace, *revision).as_slice(), encode(version).as_slice())?;
+        }
+        for (keyspace, revision) in &batch.purged {
+            versions.remove(version_key(*keyspace, *revision).as_slice())?;
+        }
     }
+    txn.commit()?;
+    Ok(())
 }
 
 fn head_key(keyspace: u32, key: &str) -> Vec<u8> {

@@ -16,6 +16,8 @@ use super::{Change, Retention, Shared, StoreError};
 const BATCH: usize = 1024;
 /// Interval of history expiry when nothing is written.
 const IDLE: Duration = Duration::from_secs(30);
+/// The same while the disk fails: it may have room again.
+const MENDING: Duration = Duration::from_secs(3);
 /// Least time between two commits, for each change in the first of them: who writes alone hardly waits, and many share the cost.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Changes for which [`PAUSE`] counts at most.
@@ -82,7 +84,8 @@ impl Writer {
     pub fn run(mut self, inbox: &Receiver<Command>) {
         loop {
             let mut commands = Vec::new();
-            match inbox.recv_timeout(IDLE) {
+            let idle = if self.shared.backend.trouble().is_some() { MENDING } else { IDLE };
+            match inbox.recv_timeout(idle) {
                 Ok(first) => {
                     commands.push(first);
                     self.gather(inbox, &mut commands);
@@ -156,10 +159,15 @@ impl Writer {
     }
 
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
-        if batch.is_empty() {
+        let known = self.shared.backend.trouble();
+        if batch.is_empty() && known.is_none() {
             return Ok(());
         }
-        self.shared.backend.commit(batch).inspect_err(|error| tracing::error!(%error, "a commit failed"))
+        self.shared.backend.commit(batch).inspect_err(|error| {
+            if known.is_none() {
+                tracing::error!(%error, "a commit failed");
+            }
+        })
     }
 
     /// Adds a change to the batch if its precondition holds.
