@@ -228,7 +228,9 @@ fn checked(text: &str, before: &Value, to: &str) -> Result<Value, String> {
             meta::kind(before)
         ));
     }
-    host_keys::keep(before, &mut object, |key| key == CONVERSION_DATA, |_, _| {});
+    // Both keep what the other version cannot say.
+    let is_data = |key: &str| [CONVERSION_DATA, capwasm_api::conversion::OLD_DATA_ANNOTATION].contains(&key);
+    host_keys::keep(before, &mut object, is_data, |_, _| {});
     Ok(object)
 }
 
