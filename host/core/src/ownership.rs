@@ -1,5 +1,8 @@
 //! Owner references and cluster labels.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use capwasm_api::names::{CORE_GROUP, labels};
 use capwasm_object::{group_version, json, merge_patch, meta, owners};
 use capwasm_reconcile::{Action, Target};
@@ -11,6 +14,25 @@ pub(crate) fn is_of_another(object: &Value, kind: &str, uid: &str) -> bool {
     owners::controller(object).is_some_and(|owner| {
         owner.kind == kind && group_version::group(owner.api_version) == CORE_GROUP && owner.uid != uid
     })
+}
+
+/// Of objects that were found by owner, label or name: those that `uid` controls, and the cluster's own that nobody
+/// controls, each once, by name. What another object controls is another's, however it was found.
+pub(crate) fn claimed(found: impl IntoIterator<Item = Arc<Value>>, uid: &str, cluster: &str) -> Vec<Arc<Value>> {
+    let is_own = |object: &Value| match owners::controller(object) {
+        Some(controller) => controller.uid == uid,
+        None => json::text(object, "/spec/clusterName") == Some(cluster),
+    };
+    let mut seen = HashSet::new();
+    let mut claimed: Vec<_> = found.into_iter().filter(|object| is_own(object)).collect();
+    claimed.retain(|object| seen.insert(meta::name(object).to_owned()));
+    claimed.sort_by(|a, b| meta::name(a).cmp(meta::name(b)));
+    claimed
+}
+
+/// Whether nobody controls the object, and it stays: it may be taken over.
+pub(crate) fn is_stray(object: &Value) -> bool {
+    owners::controller(object).is_none() && !meta::is_deleting(object)
 }
 
 /// Another object is the controller.
@@ -74,6 +96,31 @@ mod tests {
         done["metadata"]["labels"]["cluster.x-k8s.io/cluster-name"] = json!("c");
         done["metadata"]["ownerReferences"] = merge["metadata"]["ownerReferences"].clone();
         assert!(adopt(&done, &owners::reference_to(&owner(), true), "c", &["set-uid"]).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_nobody_controls_counts_and_what_another_controls_does_not() {
+        let object = |name: &str, owners: Value| {
+            Arc::new(json!({"metadata": {"name": name, "ownerReferences": owners}, "spec": {"clusterName": "c"}}))
+        };
+        let by = |uid: &str| json!([{"uid": uid, "controller": true}]);
+        let elsewhere = Arc::new(json!({"metadata": {"name": "e"}, "spec": {"clusterName": "d"}}));
+        let going =
+            Arc::new(json!({"metadata": {"name": "g", "deletionTimestamp": "t"}, "spec": {"clusterName": "c"}}));
+        let rows = [
+            ("its own", object("a", by("u")), true, false),
+            ("another's", object("a", by("v")), false, false),
+            ("nobody's", object("a", json!([])), true, true),
+            ("nobody's, with an owner that does not control", object("a", json!([{"uid": "v"}])), true, true),
+            ("nobody's, and it goes", going, true, false),
+            ("nobody's, of another cluster", elsewhere, false, true),
+        ];
+        for (what, object, counts, stray) in rows {
+            assert_eq!(claimed([object.clone()], "u", "c").len(), usize::from(counts), "{what}");
+            assert_eq!(is_stray(&object), stray, "{what}");
+        }
+        let (a, b) = (object("a", by("u")), object("b", json!([])));
+        assert_eq!(claimed([b.clone(), a.clone(), b.clone()], "u", "c"), [a, b], "found in two ways");
     }
 
     #[test]

@@ -22,7 +22,9 @@ pub(super) fn decide(decision: &mut Decision<'_>) -> Option<Wait> {
     let descendants: Vec<&Value> = groups.chain(machines).collect();
     if !descendants.is_empty() {
         let uid = meta::uid(&observed.object);
-        for child in descendants.into_iter().filter(|child| owners::is_owned_by(child, uid)) {
+        // What nobody controls (any more), nobody else deletes.
+        let is_own = |child: &&Value| owners::is_owned_by(child, uid) || owners::controller(child).is_none();
+        for child in descendants.into_iter().filter(is_own) {
             decision.delete(child);
         }
         return Some(Wait::new(reason::WAITING_FOR_WORKERS_DELETION, workers(observed)));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capwasm_api::conditions as metav1;
-use capwasm_api::kinds::{MachineSpec, MachineStatus, NodeRef, lay_over};
+use capwasm_api::kinds::{MachineSpec, MachineStatus, Metadata, NodeRef, lay_over};
 use capwasm_api::names::{annotations, condition, finalizers, labels};
 use capwasm_object::{json, meta, owners};
 use capwasm_reconcile::{Operation, Plan};
@@ -98,15 +98,28 @@ fn with_implied(decision: &Decision<'_>) -> Option<Value> {
     Some(object)
 }
 
-/// Makes the Cluster the owner of a stand-alone Machine.
+/// Makes the Cluster the owner of a stand-alone Machine, and labels one that the control plane controls: that is how all
+/// others tell it from workers.
 fn own(decision: &mut Decision<'_>, cluster: &Value) {
     let metadata = &decision.observed.machine.metadata;
+    if is_of_control_plane(metadata, cluster) && !metadata.labels.contains_key(labels::CONTROL_PLANE) {
+        json::set(&mut decision.draft.object, &["metadata", "labels", labels::CONTROL_PLANE], "");
+    }
     let made = [labels::SET_NAME, labels::POOL_NAME, labels::CONTROL_PLANE_NAME]
         .iter()
         .any(|key| metadata.labels.contains_key(*key));
     if metadata.controller().is_none() && !made {
         owners::add(&mut decision.draft.object, &owners::reference_to(cluster, false));
     }
+}
+
+/// Whether the object of the Cluster's `spec.controlPlaneRef` controls the Machine.
+fn is_of_control_plane(machine: &Metadata, cluster: &Value) -> bool {
+    let plane = |field: &str| json::text(cluster, &format!("/spec/controlPlaneRef/{field}"));
+    machine.controller().is_some_and(|owner| {
+        (plane("apiGroup"), plane("kind"), plane("name"))
+            == (Some(owner.group()), Some(owner.kind.as_str()), Some(owner.name.as_str()))
+    })
 }
 
 /// Copies what provider objects and the Node report.

@@ -13,6 +13,7 @@ use super::rollout::{self, Size, Strategy};
 use super::{conditions, sets};
 use crate::decision::{self, Course, Found, Needs, Subject, Wait};
 use crate::machine_conditions::SUMS;
+use crate::ownership;
 
 pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
@@ -35,6 +36,7 @@ impl Subject for Observed {
 
     fn keep(decision: &mut Decision<'_>, cluster: &Value) {
         owners::add(&mut decision.draft.object, &owners::reference_to(cluster, false));
+        adopt(decision, cluster);
         roll_out(decision);
     }
 
@@ -49,6 +51,16 @@ impl Subject for Observed {
 
     fn report(decision: &mut Decision<'_>, course: Course<()>) {
         conditions::set(decision, &course);
+    }
+}
+
+/// Takes over sets that nobody controls. Such a set took its Cluster for its owner meanwhile.
+fn adopt(decision: &mut Decision<'_>, cluster: &Value) {
+    let observed = decision.observed;
+    let owner = owners::reference_to(&observed.object, true);
+    for set in observed.sets.iter().filter(|set| ownership::is_stray(&set.object)) {
+        let key = format!("adopt MachineSet {}", set.typed.metadata.name);
+        decision.adopt(key, &set.object, &owner, &[meta::uid(cluster)]);
     }
 }
 

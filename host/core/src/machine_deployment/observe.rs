@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use capwasm_api::kinds::{MachineDeployment, MachineSet};
 use capwasm_api::names::labels;
-use capwasm_object::{owners, selector};
+use capwasm_object::selector;
 use capwasm_reconcile::{Pass, ReconcileError, Selector};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{draft, kinds};
+use super::sets;
+use crate::{draft, kinds, ownership};
 
 /// The MachineDeployment with related objects.
 #[derive(Clone, Debug)]
@@ -18,7 +19,7 @@ pub(super) struct Observed {
     pub(super) deployment: MachineDeployment,
     pub(super) now: Timestamp,
     pub(super) cluster: Option<Arc<Value>>,
-    /// MachineSets that the deployment controls.
+    /// MachineSets that the deployment controls, and those of its that nobody controls (any more).
     pub(super) sets: Vec<Set>,
     /// Machines that match the selector.
     pub(super) machines: Vec<Arc<Value>>,
@@ -52,15 +53,23 @@ pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError>
     let cluster =
         view.get_for_fields(&kinds::cluster(), namespace, &deployment.spec.cluster_name, &["/spec/paused"]).await?;
     let uid = deployment.metadata.uid.as_str();
-    let owned = view.list(&kinds::machine_set(), Some(namespace), &Selector::owned_by(uid)).await?;
-    let controlled = owned.into_iter().filter(|object| owners::controller_uid(object) == Some(uid));
-    let sets = controlled.map(set).collect::<Result<_, _>>()?;
-    let machines = match Selector::from_label_selector(&deployment.spec.selector) {
+    let cluster_name = deployment.spec.cluster_name.as_str();
+    let selected = match Selector::from_label_selector(&deployment.spec.selector) {
         Ok(wanted) if !selector::is_empty(&deployment.spec.selector) => {
-            let wanted = wanted.and_label(labels::CLUSTER_NAME, &deployment.spec.cluster_name);
-            view.list(&kinds::machine(), Some(namespace), &wanted).await?
+            Some(wanted.and_label(labels::CLUSTER_NAME, cluster_name))
         }
-        _ => Vec::new(),
+        _ => None,
     };
+    // By owner, by label and by name: what lost some of them is still there, and counts.
+    let mut found = view.list(&kinds::machine_set(), Some(namespace), &Selector::owned_by(uid)).await?;
+    let mut machines = Vec::new();
+    if let Some(selected) = &selected {
+        found.extend(view.list(&kinds::machine_set(), Some(namespace), selected).await?);
+        machines = view.list(&kinds::machine(), Some(namespace), selected).await?;
+    }
+    for name in sets::unseen_names(&pass.object, &deployment, &found) {
+        found.extend(view.get(&kinds::machine_set(), namespace, &name).await?);
+    }
+    let sets = ownership::claimed(found, uid, cluster_name).into_iter().map(set).collect::<Result<_, _>>()?;
     Ok(Observed { object: pass.object.clone(), deployment, now: pass.now, cluster, sets, machines })
 }

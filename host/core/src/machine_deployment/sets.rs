@@ -1,6 +1,9 @@
 //! MachineSets of a MachineDeployment: which one is the new one, and its content.
 
-use capwasm_api::kinds::MachineDeployment;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use capwasm_api::kinds::{MachineDeployment, Metadata};
 use capwasm_api::names::{CORE_API_VERSION, annotations, child_name, label_value, labels, suffix};
 use capwasm_object::{json, meta, owners};
 use jiff::Timestamp;
@@ -64,9 +67,32 @@ pub(super) fn revision(set: &Set) -> u64 {
 
 /// The highest revision ever used: recorded on the deployment, so that no name is used twice.
 pub(super) fn highest_revision(observed: &Observed) -> u64 {
-    let recorded =
-        meta::annotation(&observed.object, annotations::REVISION).and_then(|text| text.parse().ok()).unwrap_or(0);
-    observed.sets.iter().map(revision).fold(recorded, u64::max)
+    observed.sets.iter().map(revision).fold(recorded_revision(&observed.object), u64::max)
+}
+
+fn recorded_revision(deployment: &Value) -> u64 {
+    meta::annotation(deployment, annotations::REVISION).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// How many of the latest revisions a set is looked for by name; older ones have been deleted long since.
+const LOOKED_FOR: usize = 16;
+
+/// Names of sets of the latest revisions that are not among those found by owner and label: a set that lost both still has
+/// its name. The next revision's too: it may have been made by a pass that could not record it.
+pub(super) fn unseen_names(object: &Value, deployment: &MachineDeployment, found: &[Arc<Value>]) -> Vec<String> {
+    let seen: HashSet<&str> = found.iter().map(|set| meta::name(set)).collect();
+    let newest = recorded_revision(object).saturating_add(1);
+    let names = (1..=newest).rev().take(LOOKED_FOR).map(|revision| name(&deployment.metadata, revision));
+    names.filter(|name| !seen.contains(name.as_str())).collect()
+}
+
+/// Name of the set of a revision.
+fn name(deployment: &Metadata, revision: u64) -> String {
+    child_name(&deployment.name, &deployment.uid, &slot(revision))
+}
+
+fn slot(revision: u64) -> String {
+    format!("revision-{revision}")
 }
 
 /// A MachineSet for the present template.
@@ -78,13 +104,12 @@ pub(super) fn create(
     surge: i64,
 ) -> Value {
     let metadata = &deployment.metadata;
-    let slot = format!("revision-{revision}");
-    let hash = format!("{}-{}", suffix(&metadata.uid, &template_text(desired)), suffix(&metadata.uid, &slot));
+    let hash = format!("{}-{}", suffix(&metadata.uid, &template_text(desired)), suffix(&metadata.uid, &slot(revision)));
     let mut set = json!({
         "apiVersion": CORE_API_VERSION,
         "kind": "MachineSet",
         "metadata": {
-            "name": child_name(&metadata.name, &metadata.uid, &slot),
+            "name": name(metadata, revision),
             "namespace": metadata.namespace,
             "finalizers": [capwasm_api::names::finalizers::MACHINE_SET],
             "labels": {labels::TEMPLATE_HASH: hash},
@@ -105,7 +130,10 @@ pub(super) fn create(
 
 /// Copies what needs no rollout from the deployment.
 pub(super) fn follow(set: &mut Value, desired: &Value, deployment: &MachineDeployment) {
-    let hash = meta::label(set, labels::TEMPLATE_HASH).unwrap_or_default().to_owned();
+    // A selector never changes, and labels can be lost.
+    let selected = set.pointer("/spec/selector/matchLabels").and_then(|labels| labels.get(labels::TEMPLATE_HASH));
+    let hash = selected.and_then(Value::as_str).or_else(|| meta::label(set, labels::TEMPLATE_HASH));
+    let hash = hash.unwrap_or_default().to_owned();
     let map = |pointer: &str| desired.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut of_machines = map("/spec/template/metadata/labels");
     of_machines.insert(labels::DEPLOYMENT_NAME.to_owned(), label_value(&deployment.metadata.name).into());

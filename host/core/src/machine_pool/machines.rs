@@ -8,6 +8,7 @@ use capwasm_reconcile::{Action, Operation, Target};
 use serde_json::{Map, Value, json};
 
 use super::decide::Decision;
+use crate::ownership;
 use crate::remediation::{self, Limits};
 
 /// Creates a Machine for each member, updates them by the pool's template, and deletes those that failed a health
@@ -96,6 +97,10 @@ fn update(decision: &mut Decision<'_>, machine: &Value, member: &Value) {
     }
     if let Some(version) = version(decision, member) {
         json::set(&mut wanted, &["spec", "version"], version);
+    }
+    if let (true, Some(cluster)) = (ownership::is_stray(machine), &decision.observed.cluster) {
+        // Which it took for its owner meanwhile.
+        owners::remove(&mut wanted, |uid| uid == meta::uid(cluster));
     }
     owners::add(&mut wanted, &owners::reference_to(&decision.observed.object, true));
     if let Some(merge) = merge_patch::diff(machine, &wanted) {

@@ -1,18 +1,19 @@
 //! Input of a decision about a MachinePool.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use capwasm_api::contract::{BootstrapConfig, InfrastructurePool};
 use capwasm_api::kinds::MachinePool;
 use capwasm_api::names::{label_value, labels};
-use capwasm_object::{json, meta, owners};
+use capwasm_object::{json, meta};
 use capwasm_reconcile::{CacheError, ClusterId, Pass, ReconcileError, Results, Selector, View};
 use capwasm_remote::Remote;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::external::{self, External};
-use crate::{draft, kinds};
+use crate::{draft, kinds, ownership};
 
 /// The MachinePool with related objects.
 #[derive(Clone, Debug)]
@@ -25,7 +26,8 @@ pub(super) struct Observed {
     /// `None` with bootstrap data of the user's own.
     pub(super) bootstrap: Option<External<BootstrapConfig>>,
     pub(super) infrastructure: External<InfrastructurePool>,
-    /// Including those that are being deleted.
+    /// Those that the pool controls, and those of its that nobody controls (any more); including those that are being
+    /// deleted.
     pub(super) machines: Vec<Arc<Value>>,
     /// Infrastructure machines of the pool; `None` when the provider does not show them.
     pub(super) members: Option<Vec<Arc<Value>>>,
@@ -68,12 +70,20 @@ pub(super) async fn observe(remote: &Remote, pass: &Pass<'_>) -> Result<Observed
         (labels::POOL_NAME, label_value(&pool.metadata.name).as_str()),
         (labels::CLUSTER_NAME, pool.spec.cluster_name.as_str()),
     ]);
-    let mut machines = view.list(&kinds::machine(), Some(namespace), &of_pool).await?;
-    machines.retain(|machine| owners::controller_uid(machine).is_none_or(|uid| uid == pool.metadata.uid));
     let members = match infrastructure.found() {
         Some((object, report)) => members(view, namespace, object, report, &of_pool).await?,
         None => None,
     };
+    // By label, by owner, and by the name of its member: what lost some of them is still there, and counts.
+    let mut found = view.list(&kinds::machine(), Some(namespace), &of_pool).await?;
+    found.extend(view.list(&kinds::machine(), Some(namespace), &Selector::owned_by(&pool.metadata.uid)).await?);
+    let seen: HashSet<String> = found.iter().map(|machine| meta::name(machine).to_owned()).collect();
+    for member in members.iter().flatten().map(|member| meta::name(member)).filter(|name| !seen.contains(*name)) {
+        let machine = view.get(&kinds::machine(), namespace, member).await?;
+        let of_member = |machine: &Arc<Value>| json::text(machine, "/spec/infrastructureRef/name") == Some(member);
+        found.extend(machine.filter(of_member));
+    }
+    let machines = ownership::claimed(found, &pool.metadata.uid, &pool.spec.cluster_name);
     let mut observed = Observed {
         object: pass.object.clone(),
         now: pass.now,

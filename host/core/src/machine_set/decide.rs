@@ -12,12 +12,12 @@ use super::observe::{Observed, Part};
 use super::{clone, conditions, delete_priority, in_place, naming, preflight};
 use crate::decision::{self, Course, Found, Needs, Subject, Wait};
 use crate::external::External;
+use crate::int_or_percent;
 use crate::machine_conditions::SUMS;
 use crate::remediation::{self, Limits};
-use crate::{int_or_percent, ownership};
 
 /// Machines created in one pass at most; further ones follow when the caches show them.
-const BATCH: usize = 25;
+pub(super) const BATCH: usize = 25;
 
 pub(super) type Decision<'a> = decision::Decision<'a, Observed>;
 
@@ -104,9 +104,8 @@ fn prepare(decision: &mut Decision<'_>, cluster: &Value) {
     }
     let of_set = owners::reference_to(&observed.object, true);
     for stray in &observed.strays {
-        if let Ok(Some(action)) = ownership::adopt(stray, &of_set, name, &[]) {
-            decision.operation(format!("adopt Machine {}", meta::name(stray)), action);
-        }
+        // It may have taken its Cluster for its owner meanwhile.
+        decision.adopt(format!("adopt Machine {}", meta::name(stray)), stray, &of_set, &[meta::uid(cluster)]);
     }
 }
 
@@ -136,7 +135,6 @@ fn replicas(decision: &mut Decision<'_>) -> Vec<String> {
     let referenced: HashSet<(&str, &str)> = observed
         .machines
         .iter()
-        .chain(&observed.strays)
         .flat_map(|machine| {
             ["/spec/bootstrap/configRef", "/spec/infrastructureRef"].into_iter().filter_map(|at| machine.pointer(at))
         })
@@ -162,8 +160,7 @@ fn create(decision: &mut Decision<'_>, count: usize, slot: u64) -> (HashSet<Stri
     if !held.is_empty() {
         return (names, held);
     }
-    let taken: HashSet<&str> =
-        observed.machines.iter().chain(&observed.strays).map(|machine| meta::name(machine)).collect();
+    let taken: HashSet<&str> = observed.machines.iter().map(|machine| meta::name(machine)).collect();
     let mut slots = slot..;
     while names.len() < count.min(BATCH) {
         let Some(slot) = slots.next().map(|slot| slot.to_string()) else { break };

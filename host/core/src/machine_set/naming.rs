@@ -1,7 +1,32 @@
 //! Names of Machines.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use capwasm_api::kinds::MachineSet;
-use capwasm_api::names::{child_name, suffix};
+use capwasm_api::names::{annotations, child_name, next_slot, suffix};
+use capwasm_object::meta;
+use serde_json::Value;
+
+use super::decide::BATCH;
+
+/// In how many of the latest slots a Machine is looked for by name in every pass.
+const LOOKED_FOR: usize = 16;
+/// The same before Machines are made, or when all have to go.
+const LOOKED_FOR_BEFORE: usize = 1024;
+
+/// Names of Machines that the set has made, and that are not among those found by owner and label: a Machine that lost both
+/// still has its name. A set that is short also looks in the next slots: the pass before may have filled them.
+pub(super) fn unseen_names(set: &MachineSet, found: &[Arc<Value>]) -> Vec<String> {
+    let seen: HashSet<&str> = found.iter().map(|machine| meta::name(machine)).collect();
+    let used = found.iter().filter_map(|machine| meta::annotation(machine, annotations::SLOT));
+    let next = next_slot(set.metadata.annotations.get(annotations::NEXT_SLOT).map(String::as_str), used);
+    let wanted = set.spec.replicas.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or(1);
+    let is_short = found.len() < wanted || set.metadata.is_deleting();
+    let (end, most) = if is_short { (next + BATCH as u64, LOOKED_FOR_BEFORE) } else { (next, LOOKED_FOR) };
+    let names = (0..end).rev().map(|slot| machine_name(set, &slot.to_string()));
+    names.filter(|name| !seen.contains(name.as_str())).take(most).collect()
+}
 
 /// Name of the Machine in a slot: by `spec.machineNaming.template`, or the set's name and a suffix.
 pub(super) fn machine_name(set: &MachineSet, slot: &str) -> String {

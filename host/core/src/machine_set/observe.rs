@@ -5,14 +5,15 @@ use std::sync::Arc;
 use capwasm_api::contract::ControlPlane;
 use capwasm_api::kinds::{ContractReference, MachineSet};
 use capwasm_api::names::{annotations, labels};
-use capwasm_object::{json, meta, owners, selector};
+use capwasm_object::{json, meta, selector};
 use capwasm_reconcile::interests::Fields;
 use capwasm_reconcile::{CacheError, Kind, Pass, ReconcileError, Selector, View};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::naming;
 use crate::external::{self, External};
-use crate::{draft, kinds};
+use crate::{draft, kinds, ownership};
 
 /// The MachineSet with related objects.
 #[derive(Clone, Debug)]
@@ -27,9 +28,10 @@ pub(super) struct Observed {
     /// `None` without a bootstrap template.
     pub(super) bootstrap: Option<External<()>>,
     pub(super) infrastructure: External<()>,
-    /// Including those that are being deleted.
+    /// Those that the set controls, and those of its that nobody controls (any more); including those that are being
+    /// deleted.
     pub(super) machines: Vec<Arc<Value>>,
-    /// Machines that match the selector and have no controller.
+    /// Those of `machines` that are to be taken over.
     pub(super) strays: Vec<Arc<Value>>,
     /// Machines with the part whose clone does not exist yet.
     pub(super) bare: Vec<(Arc<Value>, Part)>,
@@ -96,23 +98,23 @@ pub(super) async fn observe(pass: &Pass<'_>) -> Result<Observed, ReconcileError>
     let infrastructure = external::read(view, namespace, &template.infrastructure_ref).await?;
 
     let uid = set.metadata.uid.as_str();
-    let in_cluster = Selector::labels([(labels::CLUSTER_NAME, set.spec.cluster_name.as_str())]);
-    // By label for a set of a deployment, whose siblings' Machines then do not wake it.
-    let wanted = match Selector::from_label_selector(&set.spec.selector) {
+    let selected = match Selector::from_label_selector(&set.spec.selector) {
         Ok(selector) if !selector::is_empty(&set.spec.selector) => {
-            selector.and_label(labels::CLUSTER_NAME, &set.spec.cluster_name)
+            Some(selector.and_label(labels::CLUSTER_NAME, &set.spec.cluster_name))
         }
-        _ => in_cluster,
+        _ => None,
     };
-    let matching = view.list(&kinds::machine(), Some(namespace), &wanted).await?;
-    let (mut machines, mut strays) = (Vec::new(), Vec::new());
-    for machine in matching {
-        match owners::controller_uid(&machine) {
-            Some(owner) if owner == uid => machines.push(machine),
-            None if !meta::is_deleting(&machine) => strays.push(machine),
-            _ => {}
-        }
+    // By label, by owner and by name: what lost some of them is still there, and counts.
+    let mut found = match selected {
+        Some(selected) => view.list(&kinds::machine(), Some(namespace), &selected).await?,
+        None => Vec::new(),
+    };
+    found.extend(view.list(&kinds::machine(), Some(namespace), &Selector::owned_by(uid)).await?);
+    for name in naming::unseen_names(&set, &found) {
+        found.extend(view.get(&kinds::machine(), namespace, &name).await?);
     }
+    let machines = ownership::claimed(found, uid, &set.spec.cluster_name);
+    let strays = machines.iter().filter(|machine| ownership::is_stray(machine)).cloned().collect();
     let (mut clones, mut bare) = (Vec::new(), Vec::new());
     for (part, external) in [(Part::Bootstrap, bootstrap.as_ref()), (Part::Infrastructure, Some(&infrastructure))] {
         let Some((template, _)) = external.and_then(External::found) else { continue };

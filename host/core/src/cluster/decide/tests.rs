@@ -227,6 +227,11 @@ fn g15_deletion_goes_from_workers_over_the_control_plane_to_the_infrastructure()
         Arc::new(object)
     };
     let member = |kind: &str, name: &str| core(kind, name, json!({}), json!({}));
+    let controlled = |kind: &str, name: &str| {
+        let mut object = member(kind, name);
+        object["metadata"]["ownerReferences"] = json!([{"uid": "other-uid", "controller": true}]);
+        Arc::new(object)
+    };
     let mut control = member("Machine", "cp");
     control["metadata"]["labels"] = json!({"cluster.x-k8s.io/control-plane": ""});
 
@@ -234,8 +239,13 @@ fn g15_deletion_goes_from_workers_over_the_control_plane_to_the_infrastructure()
     at.infrastructure = Some(found(provisioned()));
     at.control_plane = Some(found(provider("Plane", json!({}), json!({}))));
     at.deployments = vec![owned(member("MachineDeployment", "md"))];
-    at.sets = vec![Arc::new(member("MachineSet", "of-md"))];
-    at.machines = vec![Arc::new(control), Arc::new(member("Machine", "of-set")), owned(member("Machine", "alone"))];
+    at.sets = vec![controlled("MachineSet", "of-md")];
+    at.machines = vec![
+        Arc::new(control),
+        controlled("Machine", "of-set"),
+        owned(member("Machine", "alone")),
+        Arc::new(member("Machine", "stripped")),
+    ];
     let step = |at: &Observed| {
         let plan = decide(at);
         let deletes =
@@ -247,7 +257,7 @@ fn g15_deletion_goes_from_workers_over_the_control_plane_to_the_infrastructure()
     assert_eq!(
         step(&at),
         (
-            texts(&["delete MachineDeployment md", "delete Machine alone"]),
+            texts(&["delete MachineDeployment md", "delete Machine alone", "delete Machine stripped"]),
             Some("WaitingForWorkersDeletion".into()),
             vec![]
         )

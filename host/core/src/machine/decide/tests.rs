@@ -397,3 +397,27 @@ fn a_status_waits_until_there_is_news() {
     observed.node = NodeSight::Absent("p://m".to_owned());
     assert!(!decide(&observed).status_may_wait, "its Node is gone");
 }
+
+#[test]
+fn a_machine_that_the_control_plane_controls_says_so() {
+    let plane = |name: &str| json!([{"apiVersion": "cp.io/v1", "kind": "Plane", "name": name, "uid": "p-uid", "controller": true}]);
+    let of_set = machine(json!({}))["metadata"]["ownerReferences"].clone();
+    let said = |label: &str| json!({"cluster.x-k8s.io/control-plane": label});
+    let rows = [
+        ("its label was lost", plane("p"), json!({}), Some("")),
+        ("it has it", plane("p"), said("true"), Some("true")),
+        ("another control plane's", plane("q"), json!({}), None),
+        ("a worker", of_set, json!({}), None),
+        ("nobody's", json!([]), json!({}), None),
+    ];
+    for (what, owners, labels, expected) in rows {
+        let mut object = machine(json!({}));
+        object["metadata"]["ownerReferences"] = owners;
+        object["metadata"]["labels"] = labels;
+        let mut observed = observed(object);
+        let spec = json!({"controlPlaneRef": {"apiGroup": "cp.io", "kind": "Plane", "name": "p"}});
+        observed.cluster = Some(Arc::new(core("Cluster", "c", spec, json!({}))));
+        let desired = decide(&observed).desired.unwrap();
+        assert_eq!(meta::label(&desired, "cluster.x-k8s.io/control-plane"), expected, "{what}");
+    }
+}

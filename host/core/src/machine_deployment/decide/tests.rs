@@ -219,3 +219,68 @@ fn machines_that_are_not_up_to_date_are_rolling_out() {
     );
     assert_eq!(found_condition(&desired, "MachinesUpToDate").unwrap().0, "False");
 }
+
+/// Upstream's end-to-end tests take owner references away and expect them back.
+#[test]
+fn a_set_that_lost_its_owner_or_its_labels_is_taken_back_and_counts_meanwhile() {
+    let first = decide(&observed(deployment(2, "v1.36.0"), vec![]));
+    let set = born(&first, "2026-01-01T00:00:00Z");
+    let deployment = decide(&observed(first.desired.unwrap(), vec![set.clone()])).desired.unwrap();
+    let name = meta::name(&set);
+    let (adopt, update) = (format!("adopt MachineSet {name}"), format!("update MachineSet {name}"));
+    let of_cluster =
+        json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "c-uid"}]);
+    let rows = [
+        ("no owner", Some(json!([])), false, vec![&adopt]),
+        ("its Cluster in place of it", Some(of_cluster), false, vec![&adopt]),
+        ("no labels", None, true, vec![&update]),
+        ("neither", Some(json!([])), true, vec![&adopt, &update]),
+    ];
+    for (what, owners, unlabelled, expected) in rows {
+        let mut stripped = set.clone();
+        if let Some(owners) = owners {
+            stripped["metadata"]["ownerReferences"] = owners;
+        }
+        if unlabelled {
+            stripped["metadata"]["labels"] = json!({});
+        }
+        let plan = decide(&observed(deployment.clone(), vec![stripped.clone()]));
+        assert_eq!(keys(&plan), expected, "{what}");
+        assert_eq!(plan.desired.as_ref().unwrap()["status"]["replicas"], 2, "{what}");
+        let mut healed = stripped;
+        for merge in [&adopt, &update].into_iter().filter_map(|key| patch(&plan, key)) {
+            merge_patch::apply(&mut healed, merge);
+        }
+        assert_eq!(healed, set, "{what}");
+    }
+}
+
+#[test]
+fn a_set_of_a_deployment_that_goes_goes_though_nobody_controls_it() {
+    let first = decide(&observed(deployment(2, "v1.36.0"), vec![]));
+    let mut set = born(&first, "2026-01-01T00:00:00Z");
+    set["metadata"]["ownerReferences"] = json!([]);
+    let mut going = first.desired.unwrap();
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-02T00:00:00Z");
+    let plan = decide(&observed(going, vec![set.clone()]));
+    assert_eq!(keys(&plan), [format!("delete MachineSet {}", meta::name(&set))]);
+    assert!(plan.release.is_empty());
+}
+
+#[test]
+fn sets_of_the_latest_revisions_are_looked_for_by_name() {
+    let named = |recorded: Option<&str>, found: &[Arc<Value>]| {
+        let mut object = deployment(1, "v1.36.0");
+        if let Some(recorded) = recorded {
+            object["metadata"]["annotations"] = json!({"machinedeployment.clusters.x-k8s.io/revision": recorded});
+        }
+        sets::unseen_names(&object, &capwasm_api::kinds::view(&object).unwrap(), found)
+    };
+    let first = born(&decide(&observed(deployment(1, "v1.36.0"), vec![])), "2026-01-01T00:00:00Z");
+    assert_eq!(named(None, &[]), [meta::name(&first)], "which a lost pass may have made");
+    let first = Arc::new(first);
+    assert_eq!(named(None, std::slice::from_ref(&first)), [""; 0]);
+    assert_eq!(named(Some("1"), std::slice::from_ref(&first)).len(), 1, "the next one's alone");
+    assert!(named(Some("1"), &[]).contains(&meta::name(&first).to_owned()));
+    assert_eq!(named(Some("500"), &[]).len(), 16, "not those of all times");
+}

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use capwasm_reconcile::{Operation, Verdict};
 
 use super::*;
-use crate::testing::{condition as found_condition, core, found, keys};
+use crate::ownership;
+use crate::testing::{condition as found_condition, core, found, keys, patch};
 
 fn template(kind: &str) -> Value {
     json!({"apiVersion": "x.io/v1", "kind": kind, "metadata": {"name": "t", "namespace": "ns", "uid": format!("{kind}-uid"),
@@ -299,4 +300,57 @@ fn a_set_goes_when_its_machines_are_gone() {
     assert_eq!(found_condition(&plan.desired.unwrap(), "Deleting").unwrap().0, "True");
     let plan = decide(&observed(object, vec![]));
     assert_eq!((plan.operations.len(), plan.release), (0, vec!["cluster.x-k8s.io/machineset".to_owned()]));
+}
+
+/// Upstream's end-to-end tests take owner references away and expect them back.
+#[test]
+fn a_machine_that_lost_its_owner_or_its_labels_is_taken_back_and_none_is_made_for_it() {
+    let machine = born(&decide(&observed(set(1), vec![]))).remove(0);
+    let name = meta::name(&machine);
+    let (adopt, update) = (format!("adopt Machine {name}"), format!("update Machine {name}"));
+    let of_cluster =
+        json!([{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "c-uid"}]);
+    let rows = [
+        ("no owner", Some(json!([])), false, vec![&adopt]),
+        ("its Cluster in place of it", Some(of_cluster), false, vec![&adopt]),
+        ("no labels", None, true, vec![&update]),
+        ("neither", Some(json!([])), true, vec![&adopt, &update]),
+    ];
+    for (what, owners, unlabelled, expected) in rows {
+        let mut stripped = machine.clone();
+        if let Some(owners) = owners {
+            stripped["metadata"]["ownerReferences"] = owners;
+        }
+        if unlabelled {
+            stripped["metadata"]["labels"] = json!({});
+        }
+        let mut observed = observed(set(1), vec![stripped.clone()]);
+        observed.strays = observed.machines.iter().filter(|found| ownership::is_stray(found)).cloned().collect();
+        let plan = decide(&observed);
+        assert_eq!(keys(&plan), expected, "{what}");
+        assert_eq!(plan.desired.as_ref().unwrap()["status"]["replicas"], 1, "{what}");
+        let mut healed = stripped;
+        for merge in expected.into_iter().filter_map(|key| patch(&plan, key)) {
+            merge_patch::apply(&mut healed, merge);
+        }
+        assert_eq!(healed, machine, "{what}");
+    }
+}
+
+#[test]
+fn machines_of_the_latest_slots_are_looked_for_by_name() {
+    let named = |replicas: i32, recorded: &str, found: &[Value]| {
+        let mut object = set(replicas);
+        object["metadata"]["annotations"] = json!({"capwasm.dev/next-slot": recorded});
+        let found: Vec<_> = found.iter().cloned().map(Arc::new).collect();
+        naming::unseen_names(&capwasm_api::kinds::view(&object).unwrap(), &found)
+    };
+    let machines = born(&decide(&observed(set(2), vec![])));
+    let second = meta::name(&machines[1]).to_owned();
+    assert_eq!(named(2, "2", &machines), [""; 0], "all are there");
+    assert_eq!(named(1, "2", &machines[..1]), [second.as_str()], "one more was made than is wanted");
+    assert!(named(2, "2", &machines[..1]).contains(&second), "one is missing");
+    assert!(named(2, "0", &[]).contains(&second), "made by a pass that could not record it");
+    assert_eq!(named(2, "500", &machines).len(), 16, "not those of all times, in every pass");
+    assert!(named(3, "500", &machines).len() > 500, "but before another one is made");
 }
