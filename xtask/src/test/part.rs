@@ -11,7 +11,7 @@ pub enum Part {
     Kubeadm,
     /// Real OpenStack services on loopback.
     Openstack,
-    /// Every cut of the fault matrices on simulators, of which the first tier takes a sample.
+    /// Every cut of the fault matrices on simulators, and every case of what is stripped, of which the first tier takes a sample.
     Faults,
     /// What is held against sources of Kubernetes, read with Go.
     Go,
@@ -52,7 +52,7 @@ impl Part {
                 "openstack_outage",
                 "openstack_real",
             ],
-            Part::Faults => &["kill", "openstack_faults"],
+            Part::Faults => &["kill", "openstack_faults", "stripped"],
             Part::Go => &["xtask"],
             Part::Upstream => &["openstack_upstream"],
         }
