@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 use crate::machine::Machine;
 use crate::observe::Observed;
 
-/// Whether machines can be taken over, all of them or none. Pure.
+/// Whether machines can be taken over, all of them or none. What this control plane made itself, it takes back. Pure.
 pub fn check(observed: &Observed) -> Result<(), String> {
     let wanted = Version::parse(&observed.plane.version);
-    for machine in &observed.orphans {
+    let is_own = |machine: &&Machine| observed.machines.iter().any(|own| own.uid == machine.uid);
+    for machine in observed.orphans.iter().filter(|machine| !is_own(machine)) {
         let name = &machine.name;
         if machine.config_target().is_none() {
             return Err(format!("Machine {name} has no KubeadmConfig"));
@@ -46,8 +47,11 @@ pub fn adopt(cx: &mut Context<'_>, observed: &Observed, settings: Settings) -> R
         return Err(Problem::invalid("AdoptionFailed", format!("unable to take over machines: {why}")));
     }
     for machine in candidates() {
-        let Some(config) = machine.config_target().map(|target| cx.host.lookup(&target)).transpose()? else { continue };
-        secrets(cx, observed, settings, &config)?;
+        // One that was only just made has none yet.
+        let config = machine.config_target().map(|target| cx.host.lookup(&target).optional()).transpose()?.flatten();
+        if let Some(config) = config {
+            secrets(cx, observed, settings, &config)?;
+        }
         take(cx, observed, machine);
     }
     Ok(true)

@@ -21,6 +21,25 @@ pub fn slot(plane: &ControlPlane, machines: &[Machine]) -> u64 {
     next_slot(plane.next_slot.as_deref(), used)
 }
 
+/// In how many of the latest slots a machine is looked for by name; older ones are gone long since.
+const LOOKED_FOR: usize = 32;
+
+/// Names of machines of the latest slots that are not among `found`, the next one's as well: a machine that lost its labels, or
+/// was made by a pass that could not record it, still has its name.
+pub fn unseen_names(plane: &ControlPlane, cluster: &str, found: &[Machine]) -> Vec<String> {
+    let cluster = Cluster { name: cluster.to_owned(), ..Cluster::default() };
+    let names = (0..=slot(plane, found)).rev().take(LOOKED_FOR).filter_map(|slot| name(plane, &cluster, slot).ok());
+    names.filter(|name| !found.iter().any(|machine| machine.name == *name)).collect()
+}
+
+/// Whether this control plane made the machine, whoever owns it now: its label says so, or its name.
+pub fn made(plane: &ControlPlane, cluster: &str, machine: &Machine) -> bool {
+    let cluster = Cluster { name: cluster.to_owned(), ..Cluster::default() };
+    let slot = object::annotation(&machine.stored, annotations::SLOT).and_then(|slot| slot.parse().ok());
+    object::label(&machine.stored, labels::CONTROL_PLANE_NAME) == Some(label_value(&plane.name).as_str())
+        || slot.is_some_and(|slot| name(plane, &cluster, slot).is_ok_and(|name| name == machine.name))
+}
+
 /// The name of a slot's machine.
 pub fn name(plane: &ControlPlane, cluster: &Cluster, slot: u64) -> Result<String, Problem> {
     let slot = slot.to_string();

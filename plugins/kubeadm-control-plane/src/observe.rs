@@ -50,7 +50,7 @@ pub struct Observed {
     pub now: Timestamp,
     /// The first API server has answered.
     pub initialized: bool,
-    /// Its Machines, oldest first.
+    /// Its Machines, oldest first; also those that it made and that nobody controls any more, which count.
     pub machines: Vec<Machine>,
     /// Machines of the cluster's control plane that nobody controls.
     pub orphans: Vec<Machine>,
@@ -131,7 +131,7 @@ pub fn observe(
     settings: Settings,
 ) -> Result<Observed, Problem> {
     let now = timestamp(cx.host.now_ms());
-    let (mut machines, orphans) = machines(cx.host, &cluster.name, &plane.uid)?;
+    let (mut machines, orphans) = machines(cx.host, &cluster.name, &plane)?;
     let template = template(cx.host, &plane)?;
     let hash = template.as_ref().map(clone::template_hash);
     for machine in &mut machines {
@@ -172,17 +172,30 @@ pub fn timestamp(now_ms: u64) -> Timestamp {
     i64::try_from(now_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default()
 }
 
-/// The Machines that `uid` controls, oldest first, and those that nobody does.
-pub fn machines(host: &dyn Host, cluster: &str, uid: &str) -> Result<(Vec<Machine>, Vec<Machine>), Refused> {
+/// The Machines of a control plane, and those of the cluster's control plane that nobody controls, each oldest first. Those that
+/// it made itself are in both: what lost its owner is still there. Found by label, and by name where that was lost.
+pub fn machines(host: &dyn Host, cluster: &str, plane: &ControlPlane) -> Result<(Vec<Machine>, Vec<Machine>), Refused> {
     let selection = Selection::of(CORE_API_VERSION, "Machine").labelled(machine::selector(cluster));
-    let found = host.lookup_list_texts(&selection)?;
+    let mut found = Vec::new();
+    for text in host.lookup_list_texts(&selection)? {
+        found.push(Machine::read(object::parse_fields(&text, &machine::FIELDS)?));
+    }
+    for name in clone::unseen_names(plane, cluster, &found) {
+        let target = ObjectRef::new(CORE_API_VERSION, "Machine", name);
+        let named = one(host, &target, &machine::FIELDS)?;
+        found.extend(named.filter(|named| object::text(named, "/spec/clusterName") == cluster).map(Machine::read));
+    }
     let (mut own, mut orphans) = (Vec::new(), Vec::new());
-    for found in found {
-        let found = object::parse_fields(&found, &machine::FIELDS)?;
-        match machine::controller(&found) {
-            Some(controller) if controller == uid => own.push(Machine::read(found)),
-            None => orphans.push(Machine::read(found)),
+    for machine in found {
+        match machine::controller(&machine.stored) {
+            Some(controller) if controller == plane.uid => own.push(machine),
             Some(_) => {}
+            None => {
+                if clone::made(plane, cluster, &machine) {
+                    own.push(machine.clone());
+                }
+                orphans.push(machine);
+            }
         }
     }
     for machines in [&mut own, &mut orphans] {

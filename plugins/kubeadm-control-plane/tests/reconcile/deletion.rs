@@ -127,3 +127,33 @@ fn deletion_in_the_middle_of_anything_ends() {
         }
     }
 }
+
+/// Machines, and the control plane itself, may have lost what told whose they are.
+#[test]
+fn a_control_plane_that_goes_takes_stripped_machines_with_it() {
+    for of_machine in [&[][..], &["ownerReferences"], &["labels"], &["ownerReferences", "labels"]] {
+        for bare in [false, true] {
+            let mut world = World::running(json!({"replicas": 3}));
+            for mut machine in world.objects("Machine") {
+                for field in of_machine {
+                    machine["metadata"].as_object_mut().unwrap().remove(*field);
+                }
+                if of_machine.contains(&"labels") {
+                    // Which the server, or core, puts back at once.
+                    machine["metadata"]["labels"] = json!({"cluster.x-k8s.io/cluster-name": "quick"});
+                }
+                world.host.put(Place::Management, machine);
+            }
+            if bare {
+                world.host.set_related("cluster", vec![]);
+                world.plane["metadata"].as_object_mut().unwrap().remove("labels");
+            }
+            let mut passes = 0;
+            while !delete(&mut world) {
+                passes += 1;
+                assert!(passes < 10, "{of_machine:?}, bare: {bare}: {}", world.plane["status"]);
+            }
+            assert!(world.names("Machine").is_empty(), "{of_machine:?}, bare: {bare}");
+        }
+    }
+}

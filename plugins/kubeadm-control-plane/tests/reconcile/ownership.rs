@@ -193,3 +193,75 @@ fn machines_that_do_not_fit_are_left_alone_and_it_is_said() {
     assert!(!outcome.operations.iter().any(|operation| matches!(operation, Operation::Patch { target, .. } if *target == ObjectRef::new("cluster.x-k8s.io/v1beta2", "Machine", "m0"))));
     going.pass().unwrap();
 }
+
+/// What may be taken away from a Machine, as upstream's end-to-end tests do.
+const STRIPPED: [&[&str]; 3] = [&["ownerReferences"], &["labels"], &["ownerReferences", "labels"]];
+
+fn strip(world: &World, name: &str, fields: &[&str]) {
+    let mut machine = world.machine(name);
+    for field in fields {
+        machine["metadata"].as_object_mut().unwrap().remove(*field);
+    }
+    if fields.contains(&"ownerReferences") {
+        // As core does for a Machine that seems to stand alone.
+        let cluster =
+            json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "quick", "uid": "cluster-uid"});
+        machine["metadata"]["ownerReferences"] = json!([cluster]);
+    }
+    world.host.put(Place::Management, machine);
+}
+
+#[test]
+fn a_machine_that_lost_its_owner_or_its_labels_is_taken_back_and_counts_meanwhile() {
+    for replicas in [1, 3] {
+        for fields in STRIPPED {
+            let mut world = World::running(json!({"replicas": replicas}));
+            let before = world.objects("Machine");
+            let names: Vec<String> = before.iter().map(|machine| object::name(machine).to_owned()).collect();
+            for name in &names {
+                strip(&world, name, fields);
+            }
+            for _ in 0..8 {
+                world.pass().unwrap();
+                assert_eq!(world.plane["status"]["replicas"], replicas, "{fields:?}");
+                assert_eq!(condition(&world.plane, "Available").0, "True", "{fields:?}");
+            }
+            world.settle();
+            for (before, now) in before.iter().zip(world.objects("Machine")) {
+                assert_eq!(before["metadata"]["labels"], now["metadata"]["labels"], "{fields:?}");
+                assert_eq!(before["metadata"]["ownerReferences"], now["metadata"]["ownerReferences"], "{fields:?}");
+            }
+            assert_eq!(world.by_age().len(), names.len(), "{fields:?}");
+        }
+    }
+}
+
+/// While the Machine is only a name: its configuration and its infrastructure come with the next pass.
+#[test]
+fn a_machine_that_is_stripped_as_soon_as_it_is_made_is_equipped_all_the_same() {
+    for fields in STRIPPED {
+        let mut world = World::new(json!({}));
+        while world.objects("Machine").is_empty() {
+            let _ = world.pass();
+        }
+        let name = world.names("Machine").pop_first().unwrap();
+        strip(&world, &name, fields);
+        world.settle();
+        assert_eq!(Vec::from_iter(world.names("Machine")), [name], "{fields:?}");
+        assert_eq!(condition(&world.plane, "Available").0, "True", "{fields:?}");
+    }
+}
+
+#[test]
+fn machines_of_another_controller_are_never_taken() {
+    for fields in STRIPPED {
+        let mut world = World::running(json!({}));
+        let name = world.names("Machine").pop_first().unwrap();
+        strip(&world, &name, fields);
+        let foreign = json!([{"apiVersion": "x/v1", "kind": "Other", "name": "o", "uid": "o", "controller": true}]);
+        world.patch_machine(&name, &json!({"metadata": {"ownerReferences": foreign}}));
+        let _ = world.pass();
+        assert_eq!(world.machine(&name)["metadata"]["ownerReferences"], foreign, "{fields:?}");
+        assert_eq!(world.plane["status"]["replicas"], 0, "{fields:?}");
+    }
+}
