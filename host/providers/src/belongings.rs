@@ -117,6 +117,8 @@ pub struct Belongings {
     pub cluster_id: Option<ClusterId>,
     /// Whether there is an owner reference to a kind that the role asks for.
     pub owned: bool,
+    /// Metadata of those Secrets that belong to the object, or that its status names.
+    pub secrets: Vec<Arc<Value>>,
 }
 
 impl Belongings {
@@ -151,6 +153,11 @@ impl Belongings {
             found.cluster_id = Some(ClusterId::new(namespace, &name));
         }
         Ok(found)
+    }
+
+    /// A Secret that was read.
+    pub fn secret(&self, name: &str) -> Option<&Value> {
+        self.secrets.iter().map(Arc::as_ref).find(|secret| meta::name(secret) == name)
     }
 
     /// Name of the bootstrap data Secret: the Machine's, or the MachinePool's, which its Machines share.

@@ -20,12 +20,14 @@ pub struct Draft<'a> {
     pub layout: &'a Layout,
     now: Timestamp,
     desired: Value,
+    /// Latched fields whose observed value is wrong.
+    corrected: Vec<Field>,
 }
 
 impl<'a> Draft<'a> {
     /// An unchanged draft. `now` becomes the transition time of its conditions.
     pub fn new(object: &'a Value, layout: &'a Layout, now: Timestamp) -> Self {
-        Self { object, layout, now, desired: object.clone() }
+        Self { object, layout, now, desired: object.clone(), corrected: Vec::new() }
     }
 
     /// Sets `Paused` to False where it is True; other objects are not written for it.
@@ -71,6 +73,12 @@ impl<'a> Draft<'a> {
 
     pub fn set(&mut self, field: Field, value: impl Into<Value>) {
         field.set(&mut self.desired, value);
+    }
+
+    /// As [`set`](Draft::set), also where the field is latched with another value.
+    pub fn correct(&mut self, field: Field, value: impl Into<Value>) {
+        self.set(field, value);
+        self.corrected.push(field);
     }
 
     pub fn set_status(&mut self, key: &str, value: impl Into<Value>) {
@@ -157,7 +165,7 @@ impl<'a> Draft<'a> {
     }
 
     fn keep_latched(&mut self) {
-        for latch in &self.layout.latches {
+        for latch in self.layout.latches.iter().filter(|latch| !self.corrected.contains(latch)) {
             // An endpoint that Go wrote empty has port 0.
             let empty = |held: &&Value| held.as_bool() == Some(false) || held.is_null() || **held == "" || **held == 0;
             if let Some(held) = latch.get(self.object).filter(|held| !empty(held)) {

@@ -28,6 +28,7 @@ mod lifecycle;
 mod loader;
 mod metrics;
 mod own_paths;
+mod own_secrets;
 mod reads;
 mod reconciler;
 mod record;

@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::belongings::Belongings;
 use crate::gate::{self, Decision};
 use crate::generation::Generation;
+use crate::own_secrets;
 use crate::reads::{DataSecret, Management, NamespaceSecrets, Workload};
 use crate::related::Related;
 use crate::role::ServedKind;
@@ -46,6 +47,11 @@ impl ProviderReconciler {
             self.kind.rules.relate(&mut related, cluster).await?;
         }
         let related = related.into_map();
+        // Before the call, after which nothing may fail that is read here.
+        let own = self.kind.rules.own_secrets(&pass.object, belongings, &self.generation.grants);
+        let own = own.iter().filter_map(|name| belongings.secrets.iter().find(|secret| meta::name(secret) == name));
+        let cluster = belongings.cluster_id.as_ref().map_or("", |cluster| cluster.name.as_str());
+        let taken_back = own_secrets::take_back(pass.view, &pass.object, cluster, own).await?;
         let bootstrap_data = self.bootstrap_data(&pass.object, belongings);
         let uid = meta::uid(&pass.object);
         let now_ms = u64::try_from(pass.now.as_millisecond()).unwrap_or_default();
@@ -80,13 +86,26 @@ impl ProviderReconciler {
         };
         let reply = self.generation.provider.call(call).await;
         self.generation.ended(pass.key, function.name(), &reply);
-        Ok(match reply {
+        let mut plan = match reply {
             Ok(Reply { answer, outcome, .. }) => write_back::plan(subject, Ending::Replied(&answer, &outcome)),
             Err(error) => {
                 let message = format!("{error}; {}", error.advice());
                 write_back::plan(subject, Ending::Failed { reason: error.failure.reason(), message: &message })
             }
-        })
+        };
+        plan.operations.extend(taken_back);
+        Ok(plan)
+    }
+
+    /// Metadata of Secrets that belong to the object, and of the one that its status names.
+    async fn secrets(&self, pass: &Pass<'_>, belongings: &Belongings) -> Result<Vec<Arc<Value>>, ReconcileError> {
+        let mut names = self.kind.rules.own_secrets(&pass.object, belongings, &self.generation.grants);
+        if let Some(named) = self.kind.rules.named_secret(&pass.object)
+            && !names.iter().any(|name| name == named)
+        {
+            names.push(named.to_owned());
+        }
+        Ok(own_secrets::read(pass.view, meta::namespace(&pass.object), &names).await?)
     }
 
     /// The Secret that `secrets.bootstrap-data` reads.
@@ -127,7 +146,8 @@ impl Reconciler for ProviderReconciler {
 
     async fn reconcile(&self, pass: &Pass<'_>) -> Result<Plan, ReconcileError> {
         let ServedKind { descriptor, rules, .. } = &self.kind;
-        let belongings = Belongings::read(pass.view, *rules, &pass.object).await?;
+        let mut belongings = Belongings::read(pass.view, *rules, &pass.object).await?;
+        belongings.secrets = self.secrets(pass, &belongings).await?;
         let subject = Subject { kind: &self.kind, object: &pass.object, belongings: &belongings, now: pass.now };
         match gate::decide(*rules, &descriptor.finalizers, &pass.object, &belongings) {
             Decision::Ignore | Decision::Leave => Ok(Plan::nothing()),

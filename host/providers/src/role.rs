@@ -20,6 +20,7 @@ use capwasm_contract::descriptor::{KindDescriptor, Role};
 use capwasm_contract::{Answer, Function};
 use capwasm_reconcile::interests::Fields;
 use capwasm_reconcile::{CacheError, Operation};
+use capwasm_runtime::Grants;
 use serde_json::Value;
 
 use crate::belongings::{Belongings, Owner, Waiting};
@@ -75,8 +76,18 @@ pub trait Rules: Send + Sync {
         None
     }
 
+    /// Names of Secrets that belong to the object: it gets those back that nobody controls.
+    fn own_secrets(&self, _object: &Value, _belongings: &Belongings, _grants: &Grants) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// A Secret that the object's status names, which anybody may have written.
+    fn named_secret<'a>(&self, _object: &'a Value) -> Option<&'a str> {
+        None
+    }
+
     /// Writes an answer. Answers of other roles do not occur and are ignored.
-    fn answer(&self, draft: &mut Draft<'_>, answer: &Answer);
+    fn answer(&self, draft: &mut Draft<'_>, belongings: &Belongings, answer: &Answer);
 }
 
 /// `None` for templates, which are served and never reconciled.

@@ -96,7 +96,7 @@ fn replied(subject: &Subject<'_>, mut draft: Draft<'_>, answer: &Result<Answer, 
         Ok(answer) if refused.is_none() => {
             operations.extend(kind.rules.operation(object, belongings, answer));
             fallback = (!operations.is_empty()).then(|| draft.clone().finish());
-            kind.rules.answer(&mut draft, answer);
+            kind.rules.answer(&mut draft, belongings, answer);
         }
         Ok(_) => {}
         Err(problem) => {

@@ -6,9 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use capwasm_api::names::{SECRET_TYPE, labels::CLUSTER_NAME};
 use capwasm_contract::{Answer, BootstrapData, Fault, Function};
-use capwasm_object::meta;
+use capwasm_object::{meta, owners};
 use capwasm_reconcile::interests::Fields;
 use capwasm_reconcile::{Action, CacheError, Operation};
+use capwasm_runtime::Grants;
 use serde_json::{Value, json};
 
 use super::{Functions, Rules};
@@ -62,12 +63,20 @@ impl Rules for Bootstrap {
         }
     }
 
+    fn own_secrets(&self, object: &Value, _: &Belongings, _: &Grants) -> Vec<String> {
+        self.named_secret(object).map(|_| meta::name(object).to_owned()).into_iter().collect()
+    }
+
+    fn named_secret<'a>(&self, object: &'a Value) -> Option<&'a str> {
+        DATA_SECRET_NAME.text(object)
+    }
+
     fn operation(&self, object: &Value, belongings: &Belongings, answer: &Answer) -> Option<Operation> {
         let Answer::Bootstrap(Some(data)) = answer else { return None };
-        let announced = DATA_SECRET_NAME.text(object);
-        let secret = secret(object, announced.unwrap_or(meta::name(object)), data);
-        let action = if belongings.is_of_pool() && announced.is_some() {
-            // Announced means that it was made by this object, so nothing of somebody else's is replaced.
+        let made = data_secret(object, belongings);
+        let secret = secret(object, made.unwrap_or(meta::name(object)), data);
+        let action = if belongings.is_of_pool() && made.is_some() {
+            // It was made by this object, so nothing of somebody else's is replaced.
             Action::Apply { object: secret, manager: "capwasm".into(), force: true }
         } else {
             Action::Create(secret)
@@ -75,17 +84,32 @@ impl Rules for Bootstrap {
         Some(Operation::management("bootstrap-data", action))
     }
 
-    fn answer(&self, draft: &mut Draft<'_>, answer: &Answer) {
+    fn answer(&self, draft: &mut Draft<'_>, belongings: &Belongings, answer: &Answer) {
         let Answer::Bootstrap(data) = answer else { return };
         let announced = DATA_SECRET_NAME.text(draft.object);
         if data.is_some() || announced.is_some() {
-            draft.set(DATA_SECRET_NAME, announced.unwrap_or(meta::name(draft.object)));
+            let kept = announced.filter(|_| data.is_none());
+            let made = data_secret(draft.object, belongings).or(kept).unwrap_or(meta::name(draft.object));
+            draft.correct(DATA_SECRET_NAME, made);
             draft.set(data_secret_created(draft.layout.contract), true);
             draft.summary(Some(true), "Ready", "", None);
         } else {
             draft.summary(Some(false), "WaitingForBootstrapData", "", Some(Fault::Waiting));
         }
     }
+}
+
+/// Name of the Secret that the host made for an object that announces one. What is announced may have been edited: then it is the
+/// one that is named like the object. `None` when there is neither.
+fn data_secret<'a>(object: &'a Value, belongings: &Belongings) -> Option<&'a str> {
+    let (announced, own) = (DATA_SECRET_NAME.text(object)?, meta::name(object));
+    let controller = |name: &str| belongings.secret(name).map(owners::controller_uid);
+    let is_made = |controller: Option<Option<&str>>| controller.flatten() == Some(meta::uid(object));
+    if announced == own || is_made(controller(announced)) {
+        return Some(announced);
+    }
+    let of_own = controller(own);
+    (is_made(of_own) || of_own == Some(None)).then_some(own)
 }
 
 fn secret(object: &Value, name: &str, data: &BootstrapData) -> Value {
@@ -96,13 +120,7 @@ fn secret(object: &Value, name: &str, data: &BootstrapData) -> Value {
             "name": name,
             "namespace": meta::namespace(object),
             "labels": {(CLUSTER_NAME): meta::label(object, CLUSTER_NAME).unwrap_or_default()},
-            "ownerReferences": [{
-                "apiVersion": object.get("apiVersion"),
-                "kind": meta::kind(object),
-                "name": meta::name(object),
-                "uid": meta::uid(object),
-                "controller": true,
-            }],
+            "ownerReferences": [owners::reference_to(object, true)],
         },
         "type": SECRET_TYPE,
         "data": {"value": STANDARD.encode(&data.value), "format": STANDARD.encode(data.format.as_str().as_bytes())},
@@ -119,7 +137,9 @@ mod tests {
     use capwasm_reconcile::{Action, ClusterId, Place};
     use serde_json::json;
 
-    use crate::write_back::testing::{object, write};
+    use std::sync::Arc;
+
+    use crate::write_back::testing::{object, write, write_with};
 
     /// R3, G9: one Secret per configuration, owned by it, named in the status.
     #[test]
@@ -176,6 +196,45 @@ mod tests {
                 let Action::Create(secret) = &with.operations[0].action else { panic!("{:?}", with.operations) };
                 assert_eq!(secret["metadata"]["name"], "t");
             }
+        }
+    }
+
+    /// `c-ca` is a Secret of the cluster, or of another configuration: neither is what this one's machines get.
+    #[test]
+    fn a_name_that_somebody_wrote_into_the_status_is_mended() {
+        let (own, none, anothers) =
+            (json!([{"uid": "u", "controller": true}]), json!([]), json!([{"uid": "v", "controller": true}]));
+        let rows = [
+            ("as it should be", "t", vec![("t", &own)], "t"),
+            ("edited", "c-ca", vec![("t", &own), ("c-ca", &anothers)], "t"),
+            ("edited to what nobody controls", "c-ca", vec![("t", &own), ("c-ca", &none)], "t"),
+            ("edited to what is not there", "x", vec![("t", &own)], "t"),
+            ("and the owner was taken away", "x", vec![("t", &none)], "t"),
+            ("named otherwise by who made it", "t-data", vec![("t-data", &own)], "t-data"),
+            ("its namesake is another's", "t-data", vec![("t-data", &none), ("t", &anothers)], "t-data"),
+            ("nobody knows better", "x", vec![], "x"),
+        ];
+        for (what, announced, secrets, expected) in rows {
+            let mut config = object();
+            config["metadata"]["ownerReferences"] = json!([{"kind": "Machine"}]);
+            config["status"] = json!({"dataSecretName": announced, "initialization": {"dataSecretCreated": true}});
+            let metadata = |(name, owners)| Arc::new(json!({"metadata": {"name": name, "ownerReferences": owners}}));
+            let secrets: Vec<_> = secrets.into_iter().map(metadata).collect();
+            let plan = write_with(secrets.clone(), &config, Answer::Bootstrap(None));
+            assert_eq!(plan.desired.unwrap()["status"]["dataSecretName"], expected, "{what}");
+
+            // A pool's data is written over and over: never into a Secret of another's.
+            config["metadata"]["ownerReferences"] = json!([{"kind": "MachinePool"}]);
+            let data = BootstrapData { format: "cloud-config".into(), value: b"#".to_vec() };
+            let plan = write_with(secrets, &config, Answer::Bootstrap(Some(data)));
+            let [operation] = plan.operations.as_slice() else { panic!("{what}: one operation") };
+            match &operation.action {
+                Action::Apply { object, .. } => assert_eq!(meta::name(object), expected, "{what}"),
+                Action::Create(object) => assert_eq!(meta::name(object), "t", "{what}"),
+                other => panic!("{what}: {other:?}"),
+            }
+            let applied = matches!(operation.action, Action::Apply { .. });
+            assert_eq!(applied, !what.contains("namesake") && !what.contains("nobody knows"), "{what}");
         }
     }
 

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use capwasm_api::contract::Contract;
 use capwasm_contract::{Answer, Function};
+use capwasm_object::{json, meta};
 use capwasm_reconcile::CacheError;
+use capwasm_runtime::Grants;
 use serde_json::Value;
 
 use super::{Functions, Rules};
@@ -13,7 +15,17 @@ use crate::field::{ENDPOINT_HOST, ENDPOINT_PORT, READY, initialized};
 use crate::layout::{Layout, Schema, Summary};
 use crate::related::Related;
 
+/// What follows the Cluster's name in the names of its Secrets.
+const OWN_SECRETS: [&str; 5] = ["ca", "etcd", "proxy", "sa", "kubeconfig"];
+
 pub struct ControlPlane;
+
+/// Whether the object is the Cluster's control plane.
+fn is_of(cluster: &Value, object: &Value) -> bool {
+    let named = |field: &str| json::text(cluster, &format!("/spec/controlPlaneRef/{field}"));
+    (named("apiGroup"), named("kind"), named("name"))
+        == (Some(meta::group(object)), Some(meta::kind(object)), Some(meta::name(object)))
+}
 
 #[async_trait]
 impl Rules for ControlPlane {
@@ -30,6 +42,15 @@ impl Rules for ControlPlane {
         belongings.has_cluster()
     }
 
+    /// As upstream has it, where the provider may open them: the kubeconfig, and keys that no user brought along.
+    fn own_secrets(&self, object: &Value, belongings: &Belongings, grants: &Grants) -> Vec<String> {
+        let Some(cluster) = belongings.cluster.as_deref().filter(|cluster| is_of(cluster, object)) else {
+            return Vec::new();
+        };
+        let names = OWN_SECRETS.into_iter().map(|purpose| format!("{}-{purpose}", meta::name(cluster)));
+        names.filter(|name| grants.covers_secret(name)).collect()
+    }
+
     async fn relate(&self, related: &mut Related<'_>, cluster: &Value) -> Result<(), CacheError> {
         related.infrastructure_cluster(cluster).await
     }
@@ -44,7 +65,7 @@ impl Rules for ControlPlane {
         }
     }
 
-    fn answer(&self, draft: &mut Draft<'_>, answer: &Answer) {
+    fn answer(&self, draft: &mut Draft<'_>, _: &Belongings, answer: &Answer) {
         let Answer::ControlPlane(state) = answer else { return };
         let contract = draft.layout.contract;
         draft.endpoint(state.endpoint.as_ref());
@@ -84,7 +105,33 @@ mod tests {
     use capwasm_contract::{Answer, ControlPlaneAnswer, Outcome};
     use serde_json::json;
 
+    use std::sync::Arc;
+
+    use super::*;
     use crate::write_back::testing::{object, write};
+
+    #[test]
+    fn a_cluster_s_keys_belong_to_its_own_control_plane_as_far_as_the_provider_may_open_them() {
+        let of = |kind: &str, name: &str| {
+            json!({"metadata": {"name": "c"}, "spec": {"controlPlaneRef":
+                {"apiGroup": "infrastructure.example", "kind": kind, "name": name}}})
+        };
+        let all = ["*-ca", "*-etcd", "*-proxy", "*-sa", "*-apiserver-etcd-client", "*-kubeconfig"];
+        let rows = [
+            ("all", Some(of("Thing", "t")), &all[..], "c-ca c-etcd c-proxy c-sa c-kubeconfig"),
+            ("some are granted", Some(of("Thing", "t")), &["c-kubeconfig", "d-ca"], "c-kubeconfig"),
+            ("none is", Some(of("Thing", "t")), &[], ""),
+            ("another control plane's", Some(of("Thing", "u")), &all, ""),
+            ("of another kind", Some(of("Other", "t")), &all, ""),
+            ("no Cluster", None, &all, ""),
+        ];
+        for (what, cluster, granted, expected) in rows {
+            let belongings = Belongings { cluster: cluster.map(Arc::new), ..Belongings::default() };
+            let secrets = granted.iter().map(|name| (*name).to_owned()).collect();
+            let grants = Grants { secrets, ..Grants::default() };
+            assert_eq!(ControlPlane.own_secrets(&object(), &belongings, &grants).join(" "), expected, "{what}");
+        }
+    }
 
     /// R7: what core reads of a control plane.
     #[test]

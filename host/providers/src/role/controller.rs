@@ -38,7 +38,7 @@ impl Rules for Controller {
         Layout { conditions, ..common }
     }
 
-    fn answer(&self, draft: &mut Draft<'_>, answer: &Answer) {
+    fn answer(&self, draft: &mut Draft<'_>, _: &Belongings, answer: &Answer) {
         if *answer == Answer::Reconciled {
             draft.summary(Some(true), "Ready", "", None);
         }

@@ -68,7 +68,7 @@ impl Rules for InfrastructureCluster {
         Layout { latches, ..common }
     }
 
-    fn answer(&self, draft: &mut Draft<'_>, answer: &Answer) {
+    fn answer(&self, draft: &mut Draft<'_>, _: &Belongings, answer: &Answer) {
         let Answer::Cluster(ClusterAnswer { provisioned, endpoint, failure_domains }) = answer else { return };
         draft.endpoint(endpoint.as_ref());
         draft.set(FAILURE_DOMAINS, domains(draft.layout.contract, failure_domains));

@@ -43,7 +43,7 @@ impl Rules for InfrastructureMachine {
         Layout { latches, ..common }
     }
 
-    fn answer(&self, draft: &mut Draft<'_>, answer: &Answer) {
+    fn answer(&self, draft: &mut Draft<'_>, _: &Belongings, answer: &Answer) {
         let Answer::Machine(MachineAnswer { provisioned, provider_id: answered, addresses, failure_domain }) = answer
         else {
             return;

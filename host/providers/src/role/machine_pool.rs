@@ -54,7 +54,7 @@ impl Rules for MachinePool {
         Layout { provisioned: flags, latches: vec![READY, newer], ..common }
     }
 
-    fn answer(&self, draft: &mut Draft<'_>, answer: &Answer) {
+    fn answer(&self, draft: &mut Draft<'_>, _: &Belongings, answer: &Answer) {
         let Answer::Pool(PoolAnswer { provisioned, provider_ids, replicas }) = answer else { return };
         // An empty list where there was none would be a write for nothing.
         let had = PROVIDER_IDS.get(draft.object).and_then(Value::as_array).is_some_and(|list| !list.is_empty());

@@ -42,15 +42,19 @@ pub fn object() -> Value {
 /// The plan for an object of a kind, which belongs to the Cluster `ns/c` and to its owner references.
 pub fn plan_of(kind: KindDescriptor, contract: Contract, object: &Value, ending: Ending<'_>) -> Plan {
     let kind = ServedKind::new(kind, contract).unwrap();
+    let belongings = belongings(object);
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    plan(&Subject { kind: &kind, object, belongings: &belongings, now }, ending)
+}
+
+fn belongings(object: &Value) -> Belongings {
     let of_pool =
         json::items(object, "/metadata/ownerReferences").iter().any(|owner| meta::kind(owner) == "MachinePool");
-    let belongings = Belongings {
+    Belongings {
         pool: of_pool.then(|| Arc::new(json!({}))),
         cluster_id: Some(ClusterId::new("ns", "c")),
         ..Belongings::default()
-    };
-    let now = "2026-01-01T00:00:00Z".parse().unwrap();
-    plan(&Subject { kind: &kind, object, belongings: &belongings, now }, ending)
+    }
 }
 
 pub fn write(
@@ -61,6 +65,15 @@ pub fn write(
     outcome: &Outcome,
 ) -> Plan {
     plan_of(kind(role), contract, object, Ending::Replied(&answer, outcome))
+}
+
+/// As [`write`] for bootstrap data, with the metadata of Secrets.
+pub fn write_with(secrets: Vec<Arc<Value>>, object: &Value, answer: Answer) -> Plan {
+    let kind = ServedKind::new(kind(Role::Bootstrap), Contract::V1Beta2).unwrap();
+    let belongings = Belongings { secrets, ..belongings(object) };
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    let subject = Subject { kind: &kind, object, belongings: &belongings, now };
+    plan(&subject, Ending::Replied(&Ok(answer), &Outcome::default()))
 }
 
 pub fn cluster(provisioned: bool, host: &str) -> Answer {
