@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use capwasm_sim_service::faults::{Client as Faults, Fault, NodeFault};
@@ -12,7 +12,7 @@ use capwasm_tests::objects::{CONTROL_PLANE_LABEL, Objects, condition, is, is_con
 use capwasm_tests::sample::{Sample, VERSION};
 use capwasm_tests::wait;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 const NEWER: &str = "v1.35.0";
@@ -266,4 +266,99 @@ async fn deleting_in_the_midst_of_creation_scaling_and_a_rollout_leaves_nothing(
         .await;
         cluster.delete().await;
     }
+}
+
+/// Kinds of a cluster's objects from which something is taken away.
+const STRIPPED: [&str; 11] = [
+    "Cluster",
+    "MachineDeployment",
+    "MachineSet",
+    "Machine",
+    "KubeadmControlPlane",
+    "KubeadmConfig",
+    "KubeadmConfigTemplate",
+    "DockerCluster",
+    "DockerMachine",
+    "DockerMachineTemplate",
+    "Secret",
+];
+
+/// Upstream's end-to-end tests do the same, one kind after the other.
+#[tokio::test]
+async fn owners_labels_and_finalizers_that_are_taken_from_everything_come_back_and_nothing_is_left_at_the_end() {
+    let cluster = Cluster::provisioned("stripped", 1, 2).await;
+    cluster.settled(1, VERSION).await;
+    let objects = &cluster.objects;
+    let all = async || {
+        let mut all = BTreeMap::new();
+        for kind in STRIPPED {
+            let found = objects.list(kind).await;
+            all.extend(found.into_iter().map(|object| ((kind, name_of(&object).to_owned()), object)));
+        }
+        all
+    };
+    let before = all().await;
+    assert!(before.keys().filter(|(kind, _)| *kind == "Secret").count() >= 8, "{:?}", before.keys());
+    for (kind, name) in before.keys() {
+        let nothing = json!({"ownerReferences": null, "labels": null, "finalizers": null});
+        objects.merge(kind, name, json!({"metadata": nothing})).await;
+    }
+    for config in before.keys().filter(|(kind, _)| *kind == "KubeadmConfig") {
+        let edited = Patch::Merge(json!({"status": {"dataSecretName": "stripped-ca"}}));
+        objects.api("KubeadmConfig").patch_status(&config.1, &PatchParams::default(), &edited).await.expect("a status");
+    }
+    wait::until("all is as it was", async || {
+        let now = all().await;
+        let wrong: Vec<String> = before
+            .iter()
+            .flat_map(|(key, before)| match now.get(key) {
+                Some(now) => lost(before, now).into_iter().map(|what| format!("{key:?}: {what}")).collect(),
+                None => vec![format!("{key:?} is gone")],
+            })
+            .chain(now.keys().filter(|key| !before.contains_key(*key)).map(|key| format!("{key:?} is new")))
+            .collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    })
+    .await;
+    cluster.settled(1, VERSION).await;
+    assert_eq!(objects.names("Machine").await.len(), 3);
+    let objects = cluster.objects.clone();
+    cluster.delete().await;
+    wait::until("nothing is left", async || {
+        let mut left = Vec::new();
+        for kind in STRIPPED {
+            left.extend(objects.names(kind).await.into_iter().map(|name| format!("{kind} {name}")));
+        }
+        if left.is_empty() { Ok(()) } else { Err(left.join(", ")) }
+    })
+    .await;
+}
+
+/// What an object had before and has no more.
+fn lost(before: &Value, now: &Value) -> Vec<String> {
+    let owners = |object: &Value| -> BTreeSet<String> {
+        let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        owners.iter().map(|owner| format!("{} {} {}", owner["kind"], owner["uid"], owner["controller"])).collect()
+    };
+    let mut lost = Vec::new();
+    if text(before, "/metadata/uid") != text(now, "/metadata/uid") {
+        lost.push("it is another one".to_owned());
+    }
+    if owners(before) != owners(now) {
+        lost.push(format!("owned by {:?}, before by {:?}", owners(now), owners(before)));
+    }
+    if before["metadata"]["finalizers"] != now["metadata"]["finalizers"] {
+        lost.push(format!("finalizers {}", now["metadata"]["finalizers"]));
+    }
+    if before["status"]["dataSecretName"] != now["status"]["dataSecretName"] {
+        lost.push(format!("dataSecretName {}", now["status"]["dataSecretName"]));
+    }
+    let of_core = text(before, "/apiVersion").starts_with("cluster.x-k8s.io/");
+    for (label, value) in before["metadata"]["labels"].as_object().into_iter().flatten() {
+        if now["metadata"]["labels"].get(label) != Some(value) && (of_core || label == "cluster.x-k8s.io/cluster-name")
+        {
+            lost.push(format!("no label {label}"));
+        }
+    }
+    lost
 }

@@ -38,9 +38,7 @@ pub async fn take_back(
     for secret in lacking {
         let name = meta::name(secret);
         let Some(secret) = view.get_live(&kind, meta::namespace(secret), name).await? else { continue };
-        if json::text(&secret, "/type") == Some(SECRET_TYPE)
-            && let Some(merge) = wanted(&secret, object, cluster)
-        {
+        if let Some(merge) = wanted(&secret, object, cluster).filter(|_| is_of_cluster_api(&secret)) {
             let action = Action::Patch {
                 target: Target::of(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": secret["metadata"]})),
                 merge,
@@ -52,6 +50,11 @@ pub async fn take_back(
         }
     }
     Ok(operations)
+}
+
+/// Whether it has the type that Cluster API's controllers give; users may bring along keys of another, which stay theirs.
+fn is_of_cluster_api(secret: &Value) -> bool {
+    json::text(secret, "/type") == Some(SECRET_TYPE)
 }
 
 /// The merge patch that makes `object` the controller and adds the cluster's label. `None` when both are there, or the Secret
@@ -101,5 +104,14 @@ mod tests {
             secret["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
             assert_eq!(wanted(&secret, &object, "c"), None, "{what}, and it goes");
         }
+    }
+
+    #[test]
+    fn secrets_of_another_type_stay_their_users() {
+        for (of_type, expected) in [("cluster.x-k8s.io/secret", true), ("Opaque", false), ("kubernetes.io/tls", false)]
+        {
+            assert_eq!(is_of_cluster_api(&json!({"type": of_type})), expected, "{of_type}");
+        }
+        assert!(!is_of_cluster_api(&json!({})));
     }
 }
