@@ -1,6 +1,7 @@
 //! Kubernetes objects as JSON: what the host, the API server, the SDK and the providers read and write in an object of any kind.
 //!
 //! - [`json`] reads and writes by path,
+//! - [`bounded`] reads JSON of strangers, charged for what it takes,
 //! - [`meta`] reads and writes `metadata`, [`owners`] the owner references in it,
 //! - [`selector`] reads label selectors and matches them,
 //! - [`conditions`] reads and writes conditions,
@@ -14,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bounded;
 pub mod conditions;
 pub mod group_version;
 pub mod json;
