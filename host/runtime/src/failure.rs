@@ -3,6 +3,7 @@
 use capwasm_contract::Failure;
 use wasmtime::WasmBacktrace;
 
+use crate::budget::Limit;
 use crate::untrusted;
 
 /// A call without a reply; its outcome is lost.
@@ -54,6 +55,13 @@ pub(crate) enum Stop {
     /// A replay left its recording; see the tape.
     #[error("the recording does not answer this call")]
     Diverged,
+}
+
+/// Where a passed limit cannot be answered with a refusal, it ends the call.
+impl From<Limit> for Stop {
+    fn from(_: Limit) -> Self {
+        Stop::Result
+    }
 }
 
 /// Frames of a backtrace that are shown: enough to find the cause, short enough for an event.

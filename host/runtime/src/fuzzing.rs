@@ -8,9 +8,11 @@ use capwasm_contract::{ObjectRef, Outcome, Place};
 
 use crate::bindings::outcome::Host;
 use crate::bindings::types;
-use crate::capability::outcome::{Collector, OutcomeView};
+use crate::budget::Budget;
+use crate::capability::outcome::OutcomeView;
 use crate::capability::scope::Scope;
 use crate::grants::{self, Grants, NamedEndpoint, Origin};
+use crate::limits::Limits;
 use crate::load::{self, LoadError};
 use crate::record::player::Player;
 use crate::record::{Recording, Replay, Replayed};
@@ -68,10 +70,10 @@ pub enum Call {
 /// The outcome of a guest's calls for an object, up to the first that traps; `false` if one did.
 pub fn collect(object: &str, grants: &Grants, limit: u64, calls: &[Call]) -> (Outcome, bool) {
     let scope = Scope::new(Arc::new(object.to_owned()), Arc::new(grants.clone()));
-    let mut collector = Collector::new(limit);
-    let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+    let (mut outcome, budget) = (Outcome::default(), Budget::new(&Limits { result_bytes: limit, ..Limits::default() }));
+    let mut view = OutcomeView { outcome: &mut outcome, budget: &budget, scope: &scope };
     let finished = calls.iter().all(|call| make(&mut view, call.clone()).is_ok());
-    (collector.into_outcome(), finished)
+    (outcome, finished)
 }
 
 fn make(view: &mut OutcomeView<'_>, call: Call) -> wasmtime::Result<()> {

@@ -37,6 +37,7 @@
 
 mod aot;
 mod bindings;
+mod budget;
 mod call;
 mod capability;
 mod compile;

@@ -24,6 +24,7 @@ use crate::bindings::exports::{
     infrastructure_cluster, infrastructure_machine, infrastructure_machine_pool,
 };
 use crate::bindings::types;
+use crate::budget::{Budget, Limit};
 use crate::call::Call;
 use crate::capability::log::GuestLog;
 use crate::engine::Running;
@@ -207,7 +208,7 @@ impl Guest {
                     exports.descriptor.load(&mut *store, &instance)?.call_describe(&mut *store).await.map(Ok)
                 })
                 .await
-                .map(|text| Described { text, acted: !running.store.into_data().outcome.into_outcome().is_empty() })
+                .map(|text| Described { text, acted: !running.store.into_data().outcome.is_empty() })
         };
         contained(described).await.map_err(|message| fail(Failure::Panic { message }))?.map_err(fail)
     }
@@ -219,7 +220,7 @@ impl Guest {
         let answer = running
             .run(&self, async |store: &mut Store<State>, instance: Instance, object: &String| {
                 let answer = exports.dispatch(function, store, &instance, object).await?;
-                store.data_mut().outcome.charge(answer.as_ref().map_or_else(Problem::bytes, Answer::bytes))?;
+                store.data().charge_answer(answer.as_ref().map_or_else(Problem::bytes, Answer::bytes))?;
                 Ok(answer)
             })
             .await;
@@ -235,7 +236,8 @@ impl Guest {
         // What a replayed call says is no news of the object that it names.
         let name =
             if matches!(tape, Tape::Playing(_)) { format!("{} (replayed)", self.name) } else { self.name.clone() };
-        let log = Arc::new(GuestLog::new(&name, function, &call.facts.id, limits.log_lines));
+        let budget = Arc::new(Budget::new(limits));
+        let log = Arc::new(GuestLog::new(&name, function, &call.facts.id, budget));
         let object = Arc::new(std::mem::take(&mut call.object));
         let clocks = Clocks { cpu: meter.clone(), wall: wall.clone() };
         let state = State::new(call, object.clone(), limits, log, clocks, tape, waits);
@@ -303,14 +305,14 @@ impl OneCall {
             cpu: self.meter.spent().saturating_sub(outside),
             cpu_outside: outside,
             peak_memory: state.memory.peak(),
-            result_bytes: usize::try_from(state.outcome.used()).unwrap_or(usize::MAX),
+            result_bytes: usize::try_from(state.budget.used(Limit::Result)).unwrap_or(usize::MAX),
         }
     }
 
     fn finish(self, answer: Result<Result<Answer, Problem>, Failure>) -> Finished {
         let stats = self.stats();
         let State { outcome, facts, tape, .. } = self.store.into_data();
-        let result = answer.map(|answer| Reply { answer, outcome: outcome.into_outcome(), stats });
+        let result = answer.map(|answer| Reply { answer, outcome, stats });
         Finished { result, object: self.object, facts, tape }
     }
 }

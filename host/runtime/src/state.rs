@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use capwasm_contract::Facts;
+use capwasm_contract::{Facts, Outcome};
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Result};
 use wasmtime_wasi::clocks::WasiClocksView;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::bindings::types;
+use crate::budget::{Budget, Limit};
 use crate::call::{Call, Capabilities};
 use crate::capability::log::GuestLog;
-use crate::capability::outcome::Collector;
 use crate::capability::scope::Scope;
 use crate::capability::{call, etcd, http, log, lookup, outcome, pki, secrets, workload};
 use crate::external;
+use crate::failure::Stop;
 use crate::grants::Grants;
 use crate::limits::{Limits, MemoryLimit};
 use crate::meter::Clocks;
@@ -26,7 +27,7 @@ const HANDLES: usize = 1_000;
 
 pub(crate) struct State {
     pub(crate) memory: MemoryLimit,
-    pub(crate) outcome: Collector,
+    pub(crate) outcome: Outcome,
     pub(crate) log: Arc<GuestLog>,
     wasi: WasiCtx,
     monotonic: SteppingClock,
@@ -38,8 +39,7 @@ pub(crate) struct State {
     grants: Arc<Grants>,
     scope: Scope,
     clocks: Clocks,
-    requests_left: u32,
-    keys_left: u32,
+    pub(crate) budget: Arc<Budget>,
 }
 
 impl State {
@@ -57,10 +57,11 @@ impl State {
         table.set_max_capacity(HANDLES);
         State {
             memory: MemoryLimit::new(limits.memory_bytes),
-            outcome: Collector::new(limits.result_bytes),
+            outcome: Outcome::default(),
             wasi: wasi::context(call.facts.now_ms, call.seed, monotonic.clone(), &log),
             monotonic,
             waits,
+            budget: log.budget.clone(),
             log,
             table,
             scope: Scope::new(object, call.grants.clone()),
@@ -69,9 +70,12 @@ impl State {
             capabilities: external::metered(call.capabilities, &clocks.cpu),
             grants: call.grants,
             clocks,
-            requests_left: limits.requests,
-            keys_left: limits.keys,
         }
+    }
+
+    /// Charges bytes of an answer.
+    pub(crate) fn charge_answer(&self, bytes: usize) -> Result<(), Stop> {
+        Ok(self.budget.charge(Limit::Result, bytes)?)
     }
 }
 
@@ -94,7 +98,8 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     types::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state)?;
     call::add_to_linker(&mut linker, |state: &mut State| call::CallView { facts: &state.facts })?;
     outcome::add_to_linker(&mut linker, |state: &mut State| outcome::OutcomeView {
-        collector: &mut state.outcome,
+        outcome: &mut state.outcome,
+        budget: &state.budget,
         scope: &state.scope,
     })?;
     lookup::add_to_linker(&mut linker, |state: &mut State| lookup::LookupView {
@@ -106,13 +111,13 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
         source: &*state.capabilities.workload,
         certificates: &*state.capabilities.certificates,
         grants: &state.grants,
-        requests_left: &mut state.requests_left,
+        budget: &state.budget,
         tape: &mut state.tape,
     })?;
     etcd::add_to_linker(&mut linker, |state: &mut State| etcd::EtcdView {
         source: &*state.capabilities.etcd,
         granted: state.grants.etcd,
-        requests_left: &mut state.requests_left,
+        budget: &state.budget,
         tape: &mut state.tape,
     })?;
     secrets::add_to_linker(&mut linker, |state: &mut State| secrets::SecretsView {
@@ -125,13 +130,13 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
         client: &state.capabilities.http,
         table: &mut state.table,
         clocks: &state.clocks,
-        requests_left: &mut state.requests_left,
+        budget: &state.budget,
         tape: &mut state.tape,
     })?;
     pki::add_to_linker(&mut linker, |state: &mut State| pki::PkiView {
         granted: state.grants.pki,
         now_ms: state.facts.now_ms,
-        keys_left: &mut state.keys_left,
+        budget: &state.budget,
         tape: &mut state.tape,
     })?;
     log::add_to_linker(&mut linker, |state: &mut State| log::LogView { log: &state.log })?;

@@ -4,11 +4,11 @@ use std::result::Result as Answer;
 use std::time::Duration;
 
 use capwasm_contract::recording::Request;
-use capwasm_contract::{Refusal, Refused};
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
 
 use crate::bindings::{http, types};
+use crate::budget::{Budget, Limit};
 use crate::http::{HttpClient, HttpRequest, Trust};
 use crate::meter::Clocks;
 use crate::record::tape::Tape;
@@ -24,7 +24,7 @@ pub(crate) struct HttpView<'a> {
     pub(crate) client: &'a HttpClient,
     pub(crate) table: &'a mut ResourceTable,
     pub(crate) clocks: &'a Clocks,
-    pub(crate) requests_left: &'a mut u32,
+    pub(crate) budget: &'a Budget,
     pub(crate) tape: &'a mut Tape,
 }
 
@@ -36,13 +36,6 @@ impl HasData for HasHttp {
 
 pub(crate) fn add_to_linker<T: Send + 'static>(linker: &mut Linker<T>, view: fn(&mut T) -> HttpView<'_>) -> Result<()> {
     http::add_to_linker::<T, HasHttp>(linker, view)
-}
-
-/// Counts a request against the call's limit, whichever capability makes it.
-pub(crate) fn count_request(left: &mut u32) -> Answer<(), Refused> {
-    let message = "this call has made all requests that it may make (limits.requests)";
-    *left = left.checked_sub(1).ok_or_else(|| Refused::new(Refusal::Limit, "TooManyRequests", message))?;
-    Ok(())
 }
 
 impl http::Host for HttpView<'_> {}
@@ -81,7 +74,7 @@ impl http::HostClient for HttpView<'_> {
         let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
         let asked = || Request::HttpSend(request.recorded(trust));
         let sent = async {
-            count_request(self.requests_left)?;
+            self.budget.charge(Limit::Requests, 1_u32)?;
             // An endpoint with a limit of its own (an image pull) is waited for on that limit, not on the call's.
             let _held = self.client.has_own_limit(&request.url).then(|| self.clocks.wall.hold());
             self.clocks.cpu.outside(self.client.send(request.clone(), trust)).await
@@ -107,7 +100,7 @@ impl http::HostClient for HttpView<'_> {
             if let Some(answer) = self.client.recent(&request, trust, max_age) {
                 return Ok(answer);
             }
-            count_request(self.requests_left)?;
+            self.budget.charge(Limit::Requests, 1_u32)?;
             let _held = self.client.has_own_limit(&request.url).then(|| self.clocks.wall.hold());
             self.clocks.cpu.outside(self.client.send_and_keep(request.clone(), trust, max_age)).await
         };

@@ -1,12 +1,14 @@
 //! `log`, stdout and stderr: lines for the host's log. Bounded in number and length; needs no grant.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::log::{self, Level};
+use crate::budget::{Budget, Limit};
 use crate::untrusted;
 
 /// Longest line in bytes; the rest is cut off.
@@ -18,11 +20,12 @@ pub(crate) struct GuestLog {
     provider: String,
     function: String,
     trace_id: String,
+    /// The call's, of which each line takes a part.
+    pub(crate) budget: Arc<Budget>,
     lines: Mutex<Lines>,
 }
 
 struct Lines {
-    left: u32,
     /// Unfinished lines of stdout and stderr.
     partial: [Vec<u8>; 2],
     /// End of stderr.
@@ -36,12 +39,13 @@ pub(crate) enum Stream {
 }
 
 impl GuestLog {
-    pub(crate) fn new(provider: &str, function: &str, trace_id: &str, lines: u32) -> Self {
+    pub(crate) fn new(provider: &str, function: &str, trace_id: &str, budget: Arc<Budget>) -> Self {
         GuestLog {
             provider: provider.to_owned(),
             function: function.to_owned(),
             trace_id: trace_id.to_owned(),
-            lines: Mutex::new(Lines { left: lines, partial: [Vec::new(), Vec::new()], tail: String::new() }),
+            budget,
+            lines: Mutex::new(Lines { partial: [Vec::new(), Vec::new()], tail: String::new() }),
         }
     }
 
@@ -72,7 +76,7 @@ impl GuestLog {
             Stream::Stdout => Level::Info,
             Stream::Stderr => Level::Warn,
         };
-        self.line(lines, level, &text);
+        self.line(level, &text);
     }
 
     /// End of the guest's stderr, as one line.
@@ -90,11 +94,13 @@ impl GuestLog {
         }
     }
 
-    fn line(&self, lines: &mut Lines, level: Level, text: &str) {
+    fn line(&self, level: Level, text: &str) {
+        if self.budget.charge(Limit::LogLines, 1_u32).is_err() {
+            return;
+        }
         let (provider, function, trace_id) = (&self.provider, &self.function, &self.trace_id);
-        match lines.left {
-            0 => return,
-            1 => tracing::warn!(
+        match self.budget.left(Limit::LogLines) {
+            0 => tracing::warn!(
                 target: "capwasm::guest", provider, function, trace_id, "further lines of this call are dropped (limits.logLines)"
             ),
             _ => match level {
@@ -104,7 +110,6 @@ impl GuestLog {
                 Level::Error => tracing::error!(target: "capwasm::guest", provider, function, trace_id, "{text}"),
             },
         }
-        lines.left -= 1;
     }
 }
 
@@ -142,8 +147,7 @@ pub(crate) fn add_to_linker<T: 'static>(linker: &mut Linker<T>, view: fn(&mut T)
 
 impl log::Host for LogView<'_> {
     fn write(&mut self, level: Level, message: String, fields: Vec<(String, String)>) -> Result<()> {
-        let mut lines = self.log.lines.lock();
-        if lines.left == 0 {
+        if self.log.budget.left(Limit::LogLines) == 0 {
             return Ok(());
         }
         let mut text = untrusted::line(&message, LINE_BYTES);
@@ -155,7 +159,7 @@ impl log::Host for LogView<'_> {
             let _ = write!(text, " {}={:?}", untrusted::line(key, LINE_BYTES), untrusted::cut(value, LINE_BYTES));
         }
         text.truncate(untrusted::cut(&text, LINE_BYTES).len());
-        self.log.line(&mut lines, level, &text);
+        self.log.line(level, &text);
         Ok(())
     }
 }
@@ -164,10 +168,15 @@ impl log::Host for LogView<'_> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
+    use crate::limits::Limits;
+
+    fn log_of(lines: u32) -> GuestLog {
+        GuestLog::new("p", "f", "c", Arc::new(Budget::new(&Limits { log_lines: lines, ..Limits::default() })))
+    }
 
     #[test]
     fn stderr_is_kept_by_its_end_and_in_one_line() {
-        let log = GuestLog::new("p", "f", "c", 10);
+        let log = log_of(10);
         log.output(Stream::Stderr, b"\nthread 'main' panicked at src/lib.rs:1:2:\nguest says");
         log.output(Stream::Stderr, b" no\x1b[31m\n");
         log.output(Stream::Stdout, b"not this\n");
@@ -176,11 +185,11 @@ mod tests {
 
     #[test]
     fn lines_are_bounded_in_number_and_length() {
-        let log = GuestLog::new("p", "f", "c", 3);
+        let log = log_of(3);
         log.output(Stream::Stdout, &vec![b'x'; 1 << 20]);
         assert_eq!(log.lines.lock().partial[0].len(), LINE_BYTES);
         log.output(Stream::Stdout, &b"line\n".repeat(100));
-        assert_eq!(log.lines.lock().left, 0);
+        assert_eq!(log.budget.left(Limit::LogLines), 0);
     }
 
     #[test]

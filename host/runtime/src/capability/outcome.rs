@@ -10,43 +10,18 @@ use wasmtime::component::{HasData, Linker};
 use wasmtime::{Result, bail};
 
 use crate::bindings::{outcome, types};
+use crate::budget::{Budget, Limit};
 use crate::capability::names;
 use crate::capability::scope::{Scope, not_granted};
 use crate::failure::Stop;
 use crate::grants::covers;
 
-/// Collected outcome, and its remaining size.
-pub(crate) struct Collector {
-    outcome: Outcome,
-    used: u64,
-    limit: u64,
-}
-
 /// Cost of an entry besides its text, so that the number of entries is limited too.
 const ENTRY_BYTES: usize = 128;
 
-impl Collector {
-    pub(crate) fn new(limit: u64) -> Self {
-        Collector { outcome: Outcome::default(), used: 0, limit }
-    }
-
-    /// Charges bytes of outcome or answer; passing the limit ends the call.
-    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Stop> {
-        self.used = self.used.saturating_add(bytes as u64);
-        if self.used > self.limit { Err(Stop::Result) } else { Ok(()) }
-    }
-
-    pub(crate) fn used(&self) -> u64 {
-        self.used
-    }
-
-    pub(crate) fn into_outcome(self) -> Outcome {
-        self.outcome
-    }
-}
-
 pub(crate) struct OutcomeView<'a> {
-    pub(crate) collector: &'a mut Collector,
+    pub(crate) outcome: &'a mut Outcome,
+    pub(crate) budget: &'a Budget,
     pub(crate) scope: &'a Scope,
 }
 
@@ -63,14 +38,15 @@ pub(crate) fn add_to_linker<T: 'static>(linker: &mut Linker<T>, view: fn(&mut T)
 impl OutcomeView<'_> {
     fn charge(&mut self, texts: &[&str]) -> Result<()> {
         let bytes = texts.iter().map(|text| text.len()).sum::<usize>() + ENTRY_BYTES;
-        Ok(self.collector.charge(bytes)?)
+        Ok(self.budget.charge(Limit::Result, bytes).map_err(Stop::from)?)
     }
 
     /// As [`OutcomeView::charge`], with the texts of a reference: each may be as long as the guest's memory.
     fn charge_for(&mut self, target: &types::ObjectRef, texts: &[&str]) -> Result<()> {
         let namespace = target.namespace.as_deref().unwrap_or_default();
         let named = [&target.api_version, &target.kind, namespace, &target.name];
-        self.collector.charge(named.iter().map(|text| text.len()).sum())?;
+        let bytes: usize = named.iter().map(|text| text.len()).sum();
+        self.budget.charge(Limit::Result, bytes).map_err(Stop::from)?;
         self.charge(texts)
     }
 
@@ -96,7 +72,7 @@ impl OutcomeView<'_> {
             Ok(()) => operation(key, target),
             Err(refused) => Operation::Refused { key, refused },
         };
-        self.collector.outcome.operations.push(operation);
+        self.outcome.operations.push(operation);
     }
 }
 
@@ -123,35 +99,35 @@ fn reference(call: &str, object: &Value) -> Result<ObjectRef> {
 impl outcome::Host for OutcomeView<'_> {
     fn set_status(&mut self, fields: String) -> Result<()> {
         self.charge(&[&fields])?;
-        self.collector.outcome.status.push(parse("set-status", &fields)?);
+        self.outcome.status.push(parse("set-status", &fields)?);
         Ok(())
     }
 
     fn set_own(&mut self, fields: String) -> Result<()> {
         self.charge(&[&fields])?;
-        self.collector.outcome.own.push(parse("set-own", &fields)?);
+        self.outcome.own.push(parse("set-own", &fields)?);
         Ok(())
     }
 
     fn set_condition(&mut self, name: String, status: Option<bool>, reason: String, message: String) -> Result<()> {
         self.charge(&[&name, &reason, &message])?;
-        self.collector.outcome.conditions.push(Condition { name, status, reason, message });
+        self.outcome.conditions.push(Condition { name, status, reason, message });
         Ok(())
     }
 
     fn emit_event(&mut self, warning: bool, reason: String, message: String) -> Result<()> {
         self.charge(&[&reason, &message])?;
-        self.collector.outcome.events.push(Event { warning, reason, message });
+        self.outcome.events.push(Event { warning, reason, message });
         Ok(())
     }
 
     fn wake_after(&mut self, ms: u64) -> Result<()> {
-        self.collector.outcome.wake_after(Duration::from_millis(ms));
+        self.outcome.wake_after(Duration::from_millis(ms));
         Ok(())
     }
 
     fn wake_when_applied(&mut self) -> Result<()> {
-        self.collector.outcome.wake_when_applied = true;
+        self.outcome.wake_when_applied = true;
         Ok(())
     }
 
@@ -217,9 +193,23 @@ mod tests {
     use super::*;
     use crate::bindings::outcome::Host;
     use crate::grants::Grants;
+    use crate::limits::Limits;
     use capwasm_contract::descriptor::KindPattern;
     use serde_json::json;
     use std::sync::Arc;
+
+    /// An outcome with a limit of its bytes.
+    struct Collector(Outcome, Budget);
+
+    impl Collector {
+        fn new(result_bytes: u64) -> Self {
+            Collector(Outcome::default(), Budget::new(&Limits { result_bytes, ..Limits::default() }))
+        }
+
+        fn view<'a>(&'a mut self, scope: &'a Scope) -> OutcomeView<'a> {
+            OutcomeView { outcome: &mut self.0, budget: &self.1, scope }
+        }
+    }
 
     fn scope() -> Scope {
         let grants = Grants {
@@ -237,14 +227,14 @@ mod tests {
     #[test]
     fn ungranted_writes_become_refusals_in_their_place() {
         let (scope, mut collector) = (scope(), Collector::new(1 << 20));
-        let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+        let mut view = collector.view(&scope);
         let (management, workload) = (types::Place::Management, types::Place::Workload);
         view.create("a".into(), management, object("Secret", "ns")).unwrap();
         view.create("b".into(), management, object("Secret", "other")).unwrap();
         view.create("c".into(), management, object("ConfigMap", "ns")).unwrap();
         view.apply("d".into(), workload, object("ConfigMap", "kube-system")).unwrap();
         view.apply("e".into(), workload, object("Secret", "kube-system")).unwrap();
-        let outcome = collector.into_outcome();
+        let outcome = collector.0;
         let refused: Vec<_> = outcome
             .operations
             .iter()
@@ -256,7 +246,7 @@ mod tests {
     /// All kinds of writes to one object of the management cluster, with whether each was refused.
     fn attempts(scope: &Scope, target: &types::ObjectRef) -> Vec<(String, bool)> {
         let mut collector = Collector::new(1 << 20);
-        let mut view = OutcomeView { collector: &mut collector, scope };
+        let mut view = collector.view(scope);
         let place = types::Place::Management;
         let mut metadata = json!({"name": target.name, "finalizers": [], "ownerReferences": [],
             "annotations": {"cluster.x-k8s.io/paused": ""}});
@@ -273,7 +263,7 @@ mod tests {
         view.delete("delete".into(), place, target.clone(), None).unwrap();
         view.delete("delete by uid".into(), place, target.clone(), Some("u".into())).unwrap();
         let refused = |operation: &Operation| matches!(operation, Operation::Refused { .. });
-        collector.into_outcome().operations.iter().map(|o| (o.key().to_owned(), refused(o))).collect()
+        collector.0.operations.iter().map(|o| (o.key().to_owned(), refused(o))).collect()
     }
 
     fn target(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> types::ObjectRef {
@@ -366,7 +356,7 @@ mod tests {
     #[test]
     fn the_namespace_of_an_object_is_read_as_it_is_written() {
         let (scope, mut collector) = (scope(), Collector::new(1 << 20));
-        let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+        let mut view = collector.view(&scope);
         let management = types::Place::Management;
         let twice =
             r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x","namespace":"ns","namespace":"kube-system"}}"#;
@@ -382,7 +372,7 @@ mod tests {
         ] {
             assert!(view.create("k".into(), management, nameless.into()).is_err(), "{nameless}");
         }
-        let outcome = collector.into_outcome();
+        let outcome = collector.0;
         assert!(
             matches!(&outcome.operations[0], Operation::Refused { refused, .. } if refused.message.contains("kube-system"))
         );
@@ -394,7 +384,7 @@ mod tests {
     #[test]
     fn broken_json_traps_with_the_name_of_the_call() {
         let (scope, mut collector) = (scope(), Collector::new(1 << 20));
-        let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+        let mut view = collector.view(&scope);
         let error = view.set_status("[]".into()).unwrap_err();
         assert_eq!(error.to_string(), "outcome.set-status: expected a JSON object");
         let error = view.create("k".into(), types::Place::Management, "{}".into()).unwrap_err();
@@ -404,7 +394,7 @@ mod tests {
     #[test]
     fn the_size_of_an_outcome_is_bounded_even_when_its_texts_are_empty() {
         let (scope, mut collector) = (scope(), Collector::new(10 * ENTRY_BYTES as u64));
-        let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+        let mut view = collector.view(&scope);
         for _ in 0..10 {
             view.emit_event(false, String::new(), String::new()).unwrap();
         }
@@ -426,7 +416,7 @@ mod tests {
         ];
         let exceeded = |call: &dyn Fn(&mut OutcomeView<'_>) -> Result<()>| {
             let mut collector = Collector::new(1_000);
-            let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+            let mut view = collector.view(&scope);
             call(&mut view).is_err_and(|error| matches!(error.downcast_ref(), Some(Stop::Result)))
         };
         let (management, none) = (types::Place::Management, String::new);
@@ -444,11 +434,11 @@ mod tests {
     #[test]
     fn the_earliest_wish_to_wake_wins() {
         let (scope, mut collector) = (scope(), Collector::new(1 << 20));
-        let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+        let mut view = collector.view(&scope);
         for ms in [500, 200, 900] {
             view.wake_after(ms).unwrap();
         }
-        assert_eq!(collector.into_outcome().wake_after, Some(Duration::from_millis(200)));
+        assert_eq!(collector.0.wake_after, Some(Duration::from_millis(200)));
     }
 
     #[test]
@@ -461,7 +451,7 @@ mod tests {
             let grants = Arc::new(Grants { namespaces: vec!["*".into()], ..Grants::default() });
             let scope = Scope::new(Arc::new(r#"{"metadata":{"namespace":"ns"}}"#.into()), grants);
             let mut collector = Collector::new(1 << 20);
-            let mut view = OutcomeView { collector: &mut collector, scope: &scope };
+            let mut view = collector.view(&scope);
             let place = if u.arbitrary()? { types::Place::Management } else { types::Place::Workload };
             let (api_version, kind, namespace, name) = (text(u)?, text(u)?, Some(text(u)?), text(u)?);
             let object =
@@ -472,7 +462,7 @@ mod tests {
             view.patch("c".into(), place, target.clone(), "{}".into()).unwrap();
             view.delete("d".into(), place, target.clone(), None).unwrap();
             view.set_condition_of("e".into(), target, "Ready".into(), None, String::new(), String::new()).unwrap();
-            let outcome = collector.into_outcome();
+            let outcome = collector.0;
             assert!(
                 outcome.operations.iter().all(|operation| matches!(operation, Operation::Refused { .. })),
                 "{outcome:?}"

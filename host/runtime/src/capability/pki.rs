@@ -14,12 +14,13 @@ use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::{pki, types};
+use crate::budget::{Budget, Limit};
 use crate::record::tape::Tape;
 
 pub(crate) struct PkiView<'a> {
     pub(crate) granted: bool,
     pub(crate) now_ms: u64,
-    pub(crate) keys_left: &'a mut u32,
+    pub(crate) budget: &'a Budget,
     pub(crate) tape: &'a mut Tape,
 }
 
@@ -40,13 +41,10 @@ fn may(granted: bool) -> Answer<(), Refused> {
     if granted { Ok(()) } else { Err(Refused::denied("keys and certificates are not granted; set spec.grants.pki")) }
 }
 
-/// Checks the grant and counts a key.
-fn take_key(granted: bool, left: &mut u32) -> Answer<(), Refused> {
+/// Checks the grant and charges a key.
+fn take_key(granted: bool, budget: &Budget) -> Answer<(), Refused> {
     may(granted)?;
-    *left = left.checked_sub(1).ok_or_else(|| {
-        Refused::new(Refusal::Limit, "TooManyKeys", "this call has made all keys that it may make (limits.keys)")
-    })?;
-    Ok(())
+    Ok(budget.charge(Limit::Keys, 1_u32)?)
 }
 
 /// RSA keys may take seconds to generate, so this runs on a blocking thread. Other keys take microseconds.
@@ -74,7 +72,7 @@ impl pki::Host for PkiView<'_> {
         let algorithm = Algorithm::from(algorithm);
         let request = || Request::NewAuthority { common_name: common_name.clone(), algorithm, days };
         let made = async {
-            take_key(self.granted, self.keys_left)?;
+            take_key(self.granted, self.budget)?;
             let (now_ms, name) = (self.now_ms, common_name.clone());
             off_thread(algorithm, move || certificate::authority(&name, algorithm, days, now_ms)).await
         };
@@ -93,7 +91,7 @@ impl pki::Host for PkiView<'_> {
         let request =
             || Request::IssueClient { authority: authority.clone(), subject: subject.clone(), algorithm, days };
         let made = async {
-            take_key(self.granted, self.keys_left)?;
+            take_key(self.granted, self.budget)?;
             let (now_ms, authority, subject) = (self.now_ms, authority.clone(), subject.clone());
             off_thread(algorithm, move || certificate::client(&authority, &subject, algorithm, days, now_ms)).await
         };
@@ -106,7 +104,7 @@ impl pki::Host for PkiView<'_> {
     ) -> Result<Answer<(String, String), types::CallError>> {
         let algorithm = Algorithm::from(algorithm);
         let made = async {
-            take_key(self.granted, self.keys_left)?;
+            take_key(self.granted, self.budget)?;
             off_thread(algorithm, move || certificate::signing_key(algorithm)).await
         };
         Ok(self.tape.ask(|| Request::NewSigningKey { algorithm }, made).await?.map_err(Into::into))
@@ -152,17 +150,17 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
     use super::*;
     use crate::bindings::pki::Host;
+    use crate::limits::Limits;
 
     #[tokio::test]
     async fn nothing_is_made_without_the_grant_or_past_the_number_of_keys() {
-        let mut none = 5;
-        let mut denied = PkiView { granted: false, now_ms: 0, keys_left: &mut none, tape: &mut Tape::Off };
+        let budget = Budget::new(&Limits { keys: 1, ..Limits::default() });
+        let mut denied = PkiView { granted: false, now_ms: 0, budget: &budget, tape: &mut Tape::Off };
         let refused = denied.new_signing_key(pki::Algorithm::EcdsaP256).await.unwrap().unwrap_err();
         assert_eq!(refused.refusal, types::Refusal::Denied);
         assert!(denied.random_token("ab".into(), 3).is_err());
 
-        let mut left = 1;
-        let mut view = PkiView { granted: true, now_ms: 0, keys_left: &mut left, tape: &mut Tape::Off };
+        let mut view = PkiView { granted: true, now_ms: 0, budget: &budget, tape: &mut Tape::Off };
         assert!(view.new_signing_key(pki::Algorithm::EcdsaP256).await.unwrap().is_ok());
         let refused = view.new_signing_key(pki::Algorithm::EcdsaP256).await.unwrap().unwrap_err();
         assert_eq!(refused.refusal, types::Refusal::Limit);
@@ -170,8 +168,8 @@ mod tests {
 
     #[test]
     fn tokens_use_the_whole_alphabet_and_nothing_else() {
-        let mut keys = 0;
-        let mut view = PkiView { granted: true, now_ms: 0, keys_left: &mut keys, tape: &mut Tape::Off };
+        let budget = Budget::new(&Limits { keys: 0, ..Limits::default() });
+        let mut view = PkiView { granted: true, now_ms: 0, budget: &budget, tape: &mut Tape::Off };
         let token = view.random_token("abc".into(), 300).unwrap();
         assert_eq!(token.len(), 300);
         assert!("abc".chars().all(|c| token.contains(c)) && token.chars().all(|c| "abc".contains(c)));

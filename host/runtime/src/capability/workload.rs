@@ -10,8 +10,8 @@ use wasmtime::Result;
 use wasmtime::component::{HasData, Linker};
 
 use crate::bindings::{types, workload};
+use crate::budget::{Budget, Limit};
 use crate::call::{Lookup, ServingCertificates};
-use crate::capability::http::count_request;
 use crate::capability::names;
 use crate::capability::scope::not_granted;
 use crate::grants::{Grants, covers};
@@ -21,7 +21,7 @@ pub(crate) struct WorkloadView<'a> {
     pub(crate) source: &'a dyn Lookup,
     pub(crate) certificates: &'a dyn ServingCertificates,
     pub(crate) grants: &'a Grants,
-    pub(crate) requests_left: &'a mut u32,
+    pub(crate) budget: &'a Budget,
     pub(crate) tape: &'a mut Tape,
 }
 
@@ -88,7 +88,7 @@ impl workload::Host for WorkloadView<'_> {
         let certificate = async {
             granted(self.grants, "v1", "Pod")?;
             names::name(&namespace).and_then(|()| names::name(&pod))?;
-            count_request(self.requests_left)?;
+            self.budget.charge(Limit::Requests, 1_u32)?;
             self.certificates.serving_certificate(&namespace, &pod, port).await
         };
         Ok(self.tape.ask(request, certificate).await?.map_err(Into::into))

@@ -110,11 +110,11 @@ impl Guest {
         let answer = running
             .run(self, async |store: &mut Store<State>, instance: Instance, _: &String| {
                 let answer = work(&self.exports, store, instance).await?.map_err(Problem::from);
-                store.data_mut().outcome.charge(answer.as_ref().map_or_else(Problem::bytes, bytes))?;
+                store.data().charge_answer(answer.as_ref().map_or_else(Problem::bytes, bytes))?;
                 Ok(answer)
             })
             .await?;
         let reply = PureReply { answer, stats: running.stats() };
-        Ok((reply, !running.store.into_data().outcome.into_outcome().is_empty()))
+        Ok((reply, !running.store.into_data().outcome.is_empty()))
     }
 }
