@@ -52,7 +52,7 @@ pub enum Request {
 }
 
 /// Reference to a Secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SecretRef {
     /// By name.

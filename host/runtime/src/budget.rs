@@ -15,6 +15,18 @@ pub(crate) enum Limit {
     /// Bytes of answer and outcome.
     #[error("the answer and the outcome of this call are too large (limits.resultBytes)")]
     Result,
+    /// Bytes of the trees that an outcome is parsed into: [`PARSED`] times those of its texts, as usual objects take.
+    #[error("what this call wants takes too much memory (limits.resultBytes)")]
+    Parsed,
+    /// Reads of objects, lists and Secrets.
+    #[error("this call has read all that it may read (limits.lookups)")]
+    Lookups,
+    /// Bytes that it takes to remember what was read until the object's next pass: [`NAMES`] for each read.
+    #[error("the names and selectors that this call has read by are too long (limits.lookups)")]
+    Names,
+    /// Bytes behind handles: data of Secrets, trusted certificates.
+    #[error("the Secrets and certificates that this call has open are larger than 16 MiB together")]
+    Held,
     /// Requests: HTTP, etcd and serving certificates.
     #[error("this call has made all requests that it may make (limits.requests)")]
     Requests,
@@ -25,6 +37,13 @@ pub(crate) enum Limit {
     #[error("this call has logged all lines that it may log (limits.logLines)")]
     LogLines,
 }
+
+/// Bytes of parsed outcome for each byte of [`Limits::result_bytes`].
+const PARSED: u64 = 4;
+/// Bytes of names and selectors for each of [`Limits::lookups`]; those of an object are 1,012 at most.
+const NAMES: u64 = 1 << 10;
+/// Bytes behind handles; a Secret has 1 MiB at most.
+const HELD: u64 = 16 << 20;
 
 /// Number of [`Limit`]s.
 const LIMITS: usize = Limit::LogLines as usize + 1;
@@ -39,6 +58,10 @@ impl Budget {
     pub(crate) fn new(limits: &Limits) -> Self {
         let mut most = [0; LIMITS];
         most[Limit::Result as usize] = limits.result_bytes;
+        most[Limit::Parsed as usize] = limits.result_bytes.saturating_mul(PARSED);
+        most[Limit::Lookups as usize] = limits.lookups.into();
+        most[Limit::Names as usize] = NAMES * u64::from(limits.lookups);
+        most[Limit::Held as usize] = HELD;
         most[Limit::Requests as usize] = limits.requests.into();
         most[Limit::Keys as usize] = limits.keys.into();
         most[Limit::LogLines as usize] = limits.log_lines.into();
@@ -52,6 +75,19 @@ impl Budget {
         let charged = |used: u64| used.checked_add(amount).filter(|sum| *sum <= most);
         let used = &self.used[limit as usize];
         used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, charged).map(drop).map_err(|_| limit)
+    }
+
+    /// Gives back what was charged for something that is held no more.
+    pub(crate) fn refund(&self, limit: Limit, amount: usize) {
+        let less = |used: u64| Some(used.saturating_sub(amount as u64));
+        // The closure refuses nothing.
+        let _ = self.used[limit as usize].fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// Charges a read, and the bytes of what it is remembered by.
+    pub(crate) fn charge_lookup(&self, named: usize) -> Result<(), Limit> {
+        self.charge(Limit::Lookups, 1_u32)?;
+        self.charge(Limit::Names, named)
     }
 
     /// What was charged.
@@ -68,7 +104,10 @@ impl Budget {
 impl From<Limit> for Refused {
     fn from(limit: Limit) -> Self {
         let reason = match limit {
-            Limit::Result => "ResultTooLarge",
+            Limit::Result | Limit::Parsed => "ResultTooLarge",
+            Limit::Lookups => "TooManyLookups",
+            Limit::Names => "NamesTooLong",
+            Limit::Held => "HandlesTooLarge",
             Limit::Requests => "TooManyRequests",
             Limit::Keys => "TooManyKeys",
             Limit::LogLines => "TooManyLines",

@@ -19,8 +19,10 @@ pub struct Limits {
     pub wall_time_ms: u64,
     /// Body of one HTTP response in bytes.
     pub response_bytes: u64,
-    /// Answer and outcome of one call together in bytes; also the limit of what one host call may pass.
+    /// Answer and outcome of one call together in bytes; parsed, the outcome may take four times as many. Also the limit of what one host call may pass.
     pub result_bytes: u64,
+    /// Reads of one call: objects, lists and Secrets together, of the management and the workload cluster.
+    pub lookups: u32,
     /// Requests of one call: HTTP, etcd and serving certificates together.
     pub requests: u32,
     /// Keys and certificates made in one call.
@@ -39,6 +41,7 @@ impl Default for Limits {
             wall_time_ms: 30_000,
             response_bytes: 8 << 20,
             result_bytes: 4 << 20,
+            lookups: 4_096,
             requests: 256,
             keys: 32,
             log_lines: 500,

@@ -13,6 +13,7 @@ use crate::budget::{Budget, Limit};
 use crate::call::{Call, Capabilities};
 use crate::capability::log::GuestLog;
 use crate::capability::scope::Scope;
+use crate::capability::secrets::Opened;
 use crate::capability::{call, etcd, http, log, lookup, outcome, pki, secrets, workload};
 use crate::external;
 use crate::failure::Stop;
@@ -33,6 +34,7 @@ pub(crate) struct State {
     monotonic: SteppingClock,
     waits: Waits,
     table: ResourceTable,
+    opened: Opened,
     pub(crate) facts: Facts,
     pub(crate) tape: Tape,
     capabilities: Capabilities,
@@ -64,6 +66,7 @@ impl State {
             budget: log.budget.clone(),
             log,
             table,
+            opened: Opened::default(),
             scope: Scope::new(object, call.grants.clone()),
             facts: call.facts,
             tape,
@@ -105,6 +108,7 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     lookup::add_to_linker(&mut linker, |state: &mut State| lookup::LookupView {
         source: &*state.capabilities.lookup,
         scope: &state.scope,
+        budget: &state.budget,
         tape: &mut state.tape,
     })?;
     workload::add_to_linker(&mut linker, |state: &mut State| workload::WorkloadView {
@@ -124,6 +128,8 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
         source: &*state.capabilities.secrets,
         scope: &state.scope,
         table: &mut state.table,
+        opened: &mut state.opened,
+        budget: &state.budget,
         tape: &mut state.tape,
     })?;
     http::add_to_linker(&mut linker, |state: &mut State| http::HttpView {

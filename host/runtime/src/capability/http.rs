@@ -3,6 +3,7 @@
 use std::result::Result as Answer;
 use std::time::Duration;
 
+use capwasm_contract::Refused;
 use capwasm_contract::recording::Request;
 use wasmtime::Result;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
@@ -18,6 +19,8 @@ use crate::record::tape::Tape;
 pub struct GuestClient {
     trust: Trust,
     deadline: Option<Duration>,
+    /// Bytes that were charged for it.
+    held: usize,
 }
 
 pub(crate) struct HttpView<'a> {
@@ -46,7 +49,17 @@ impl http::HostClient for HttpView<'_> {
     }
 
     fn trust(&mut self, client: Resource<GuestClient>, pem: String) -> Result<Answer<(), types::CallError>> {
-        Ok(self.table.get_mut(&client)?.trust.add(&pem).map_err(Into::into))
+        let client = self.table.get_mut(&client)?;
+        // Its PEM is longer than a certificate.
+        let added = self
+            .budget
+            .charge(Limit::Held, pem.len())
+            .map_err(Refused::from)
+            .and_then(|()| client.trust.add(&pem).inspect_err(|_| self.budget.refund(Limit::Held, pem.len())));
+        if added.is_ok() {
+            client.held += pem.len();
+        }
+        Ok(added.map_err(Into::into))
     }
 
     fn insecure(&mut self, client: Resource<GuestClient>) -> Result<Answer<(), types::CallError>> {
@@ -70,7 +83,7 @@ impl http::HostClient for HttpView<'_> {
         headers: Vec<(String, String)>,
         body: Vec<u8>,
     ) -> Result<Answer<http::Response, types::CallError>> {
-        let GuestClient { trust, deadline } = self.table.get(&client)?;
+        let GuestClient { trust, deadline, .. } = self.table.get(&client)?;
         let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
         let asked = || Request::HttpSend(request.recorded(trust));
         let sent = async {
@@ -91,7 +104,7 @@ impl http::HostClient for HttpView<'_> {
         body: Vec<u8>,
         max_age_ms: u64,
     ) -> Result<Answer<http::Response, types::CallError>> {
-        let GuestClient { trust, deadline } = self.table.get(&client)?;
+        let GuestClient { trust, deadline, .. } = self.table.get(&client)?;
         let max_age = Duration::from_millis(max_age_ms);
         let request = HttpRequest { method, url, headers, body: body.into(), deadline: *deadline };
         let asked = || Request::HttpRecent { request: request.recorded(trust), max_age_ms };
@@ -108,7 +121,43 @@ impl http::HostClient for HttpView<'_> {
     }
 
     fn drop(&mut self, client: Resource<GuestClient>) -> Result<()> {
-        self.table.delete(client)?;
+        self.budget.refund(Limit::Held, self.table.delete(client)?.held);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+    use super::*;
+    use crate::bindings::http::HostClient;
+    use crate::limits::Limits;
+    use crate::meter::{CpuMeter, WallClock};
+
+    #[test]
+    fn what_all_clients_of_a_call_trust_is_bounded_in_bytes_together() {
+        let certificate = rcgen::generate_simple_self_signed(vec!["ca".to_owned()]).unwrap().cert.pem();
+        let three_mib = format!("{certificate}{}", "#\n".repeat(3 << 19));
+        let clocks = Clocks { cpu: CpuMeter::new(Duration::ZERO), wall: WallClock::start(Duration::ZERO) };
+        let (client, budget, mut table) = (HttpClient::denied(), Budget::new(&Limits::default()), ResourceTable::new());
+        let mut view =
+            HttpView { client: &client, table: &mut table, clocks: &clocks, budget: &budget, tape: &mut Tape::Off };
+        let mut trust = |pem: &str| {
+            let client = view.new().unwrap();
+            let number = client.rep();
+            (view.trust(client, pem.to_owned()).unwrap(), Resource::new_own(number))
+        };
+        let clients: Vec<_> = (0..5).map(|_| trust(&three_mib)).collect();
+        assert!(clients.iter().all(|(trusted, _)| trusted.is_ok()));
+        let (refused, _) = trust(&three_mib);
+        assert_eq!(refused.unwrap_err().reason, "HandlesTooLarge");
+        let (refused, _) = trust(&"#\n".repeat(1 << 9));
+        assert_eq!(refused.unwrap_err().reason, "BadCertificate");
+        let used = budget.used(Limit::Held);
+        assert_eq!(used, 5 * three_mib.len() as u64, "what was refused holds nothing");
+        for (_, client) in clients {
+            HostClient::drop(&mut view, client).unwrap();
+        }
+        assert_eq!(budget.used(Limit::Held), 0);
     }
 }

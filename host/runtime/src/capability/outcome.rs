@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use capwasm_contract::{Condition, Event, ObjectRef, Operation, Outcome, Place, Refused};
+use capwasm_object::bounded::{self, ReadError};
 use capwasm_object::group_version::group;
 use serde_json::Value;
 use wasmtime::component::{HasData, Linker};
@@ -76,12 +77,13 @@ impl OutcomeView<'_> {
     }
 }
 
-/// Parses JSON. Invalid JSON is a bug of the guest and traps, naming the function.
-fn parse(call: &str, text: &str) -> Result<Value> {
-    match serde_json::from_str::<Value>(text) {
+/// Parses JSON, charged as it grows. Invalid JSON is a bug of the guest and traps, naming the function.
+fn parse(budget: &Budget, call: &str, text: &str) -> Result<Value> {
+    match bounded::read(text.as_bytes(), |bytes| budget.charge(Limit::Parsed, bytes).is_ok()) {
         Ok(value) if value.is_object() => Ok(value),
         Ok(_) => bail!("outcome.{call}: expected a JSON object"),
-        Err(error) => bail!("outcome.{call}: not JSON: {error}"),
+        Err(ReadError::NotJson(error)) => bail!("outcome.{call}: not JSON: {error}"),
+        Err(ReadError::TooLarge) => Err(Stop::from(Limit::Parsed).into()),
     }
 }
 
@@ -99,13 +101,13 @@ fn reference(call: &str, object: &Value) -> Result<ObjectRef> {
 impl outcome::Host for OutcomeView<'_> {
     fn set_status(&mut self, fields: String) -> Result<()> {
         self.charge(&[&fields])?;
-        self.outcome.status.push(parse("set-status", &fields)?);
+        self.outcome.status.push(parse(self.budget, "set-status", &fields)?);
         Ok(())
     }
 
     fn set_own(&mut self, fields: String) -> Result<()> {
         self.charge(&[&fields])?;
-        self.outcome.own.push(parse("set-own", &fields)?);
+        self.outcome.own.push(parse(self.budget, "set-own", &fields)?);
         Ok(())
     }
 
@@ -133,7 +135,7 @@ impl outcome::Host for OutcomeView<'_> {
 
     fn create(&mut self, key: String, place: types::Place, object: String) -> Result<()> {
         self.charge(&[&key, &object])?;
-        let (place, object) = (place.into(), parse("create", &object)?);
+        let (place, object) = (place.into(), parse(self.budget, "create", &object)?);
         let target = reference("create", &object)?;
         self.operate(key, place, target, |key, _| Operation::Create { key, place, object });
         Ok(())
@@ -141,7 +143,7 @@ impl outcome::Host for OutcomeView<'_> {
 
     fn apply(&mut self, key: String, place: types::Place, object: String) -> Result<()> {
         self.charge(&[&key, &object])?;
-        let (place, object) = (place.into(), parse("apply", &object)?);
+        let (place, object) = (place.into(), parse(self.budget, "apply", &object)?);
         let target = reference("apply", &object)?;
         self.operate(key, place, target, |key, _| Operation::Apply { key, place, object });
         Ok(())
@@ -149,7 +151,7 @@ impl outcome::Host for OutcomeView<'_> {
 
     fn patch(&mut self, key: String, place: types::Place, target: types::ObjectRef, merge: String) -> Result<()> {
         self.charge_for(&target, &[&key, &merge])?;
-        let (place, merge) = (place.into(), parse("patch", &merge)?);
+        let (place, merge) = (place.into(), parse(self.budget, "patch", &merge)?);
         self.operate(key, place, target.into(), |key, target| Operation::Patch { key, place, target, merge });
         Ok(())
     }
@@ -400,6 +402,38 @@ mod tests {
         }
         let error = view.emit_event(false, String::new(), String::new()).unwrap_err();
         assert!(matches!(error.downcast_ref(), Some(Stop::Result)));
+    }
+
+    /// Each text is far below the limit, and its tree is not.
+    #[test]
+    fn an_outcome_is_charged_for_the_memory_of_its_trees() {
+        let scope = scope();
+        let small = format!(
+            r#"{{"apiVersion":"v1","kind":"Secret","metadata":{{"name":"x"}},"a":[{}0]}}"#,
+            r#"{"":0},"#.repeat(10_000)
+        );
+        let management = types::Place::Management;
+        type Write = fn(&mut OutcomeView<'_>, String, types::Place) -> Result<()>;
+        let writes: [(&str, Write); 5] = [
+            ("set-status", |view, text, _| view.set_status(text)),
+            ("set-own", |view, text, _| view.set_own(text)),
+            ("create", |view, text, place| view.create("k".into(), place, text)),
+            ("apply", |view, text, place| view.apply("k".into(), place, text)),
+            ("patch", |view, text, place| view.patch("k".into(), place, target("v1", "Secret", None, "x"), text)),
+        ];
+        for (name, write) in writes {
+            let mut collector = Collector::new(1 << 20);
+            let error = write(&mut collector.view(&scope), small.clone(), management).unwrap_err();
+            assert!(matches!(error.downcast_ref(), Some(Stop::Result)), "{name}: {error}");
+            assert!(collector.0.is_empty() && collector.1.used(Limit::Result) < 100_000, "{name}");
+            // What a machine's status or a cloud-config takes is far from it.
+            let honest = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}, "data": {"value": "x".repeat(900_000)}});
+            assert!(write(&mut Collector::new(1 << 20).view(&scope), honest.to_string(), management).is_ok(), "{name}");
+        }
+        let mut collector = Collector::new(1 << 20);
+        let one = json!({"status": {"conditions": [{"type": "A"}, {"type": "B"}]}}).to_string();
+        let many = (0..10_000).take_while(|_| collector.view(&scope).set_status(one.clone()).is_ok()).count();
+        assert!((1_000..10_000).contains(&many), "many small ones add up, but not at once: {many}");
     }
 
     #[test]

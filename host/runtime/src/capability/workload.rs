@@ -45,16 +45,18 @@ fn granted(grants: &Grants, api_version: &str, kind: &str) -> Answer<(), Refused
     Err(not_granted("workloadReads", api_version, kind))
 }
 
-async fn one(source: &dyn Lookup, grants: &Grants, target: &ObjectRef) -> Answer<String, Refused> {
+async fn one(source: &dyn Lookup, grants: &Grants, budget: &Budget, target: &ObjectRef) -> Answer<String, Refused> {
     granted(grants, &target.api_version, &target.kind)?;
     names::object(target)?;
+    budget.charge_lookup(names::bytes(target))?;
     source.get(target).await
 }
 
-async fn many(source: &dyn Lookup, grants: &Grants, of: &Selection) -> Answer<Vec<String>, Refused> {
+async fn many(source: &dyn Lookup, grants: &Grants, budget: &Budget, of: &Selection) -> Answer<Vec<String>, Refused> {
     granted(grants, &of.api_version, &of.kind)?;
     names::api_version(&of.api_version)?;
     names::namespace(of.namespace.as_deref())?;
+    budget.charge_lookup(names::bytes_of_list(of))?;
     source.list(of).await
 }
 
@@ -62,7 +64,7 @@ impl workload::Host for WorkloadView<'_> {
     async fn get(&mut self, target: types::ObjectRef) -> Result<Answer<String, types::CallError>> {
         let target = target.into();
         let request = || Request::WorkloadGet(ObjectRef::clone(&target));
-        let answer = self.tape.ask(request, one(self.source, self.grants, &target)).await?;
+        let answer = self.tape.ask(request, one(self.source, self.grants, self.budget, &target)).await?;
         Ok(answer.map_err(Into::into))
     }
 
@@ -74,7 +76,10 @@ impl workload::Host for WorkloadView<'_> {
         labels: String,
     ) -> Result<Answer<Vec<String>, types::CallError>> {
         let of = Selection { api_version, kind, namespace, labels };
-        let answer = self.tape.ask(|| Request::WorkloadList(of.clone()), many(self.source, self.grants, &of)).await?;
+        let answer = self
+            .tape
+            .ask(|| Request::WorkloadList(of.clone()), many(self.source, self.grants, self.budget, &of))
+            .await?;
         Ok(answer.map_err(Into::into))
     }
 
