@@ -42,6 +42,8 @@ pub(crate) enum Limit {
 const PARSED: u64 = 4;
 /// Bytes of names and selectors for each of [`Limits::lookups`]; those of an object are 1,012 at most.
 const NAMES: u64 = 1 << 10;
+/// Bytes that the host remembers of a read besides its names.
+const LOOKUP: u64 = 256;
 /// Bytes behind handles; a Secret has 1 MiB at most.
 const HELD: u64 = 16 << 20;
 
@@ -93,6 +95,12 @@ impl Budget {
     /// What was charged.
     pub(crate) fn used(&self, limit: Limit) -> u64 {
         self.used[limit as usize].load(Ordering::Relaxed)
+    }
+
+    /// Bytes that were charged, of everything that is held; a read takes [`LOOKUP`] besides its names.
+    pub(crate) fn held(&self) -> u64 {
+        let bytes = [Limit::Result, Limit::Parsed, Limit::Names, Limit::Held].map(|limit| self.used(limit));
+        bytes.iter().sum::<u64>() + LOOKUP * self.used(Limit::Lookups)
     }
 
     /// What may still be charged.

@@ -4,17 +4,24 @@ use std::sync::Arc;
 
 use capwasm_contract::descriptor::{Descriptor, Role};
 use capwasm_contract::recording::Request;
-use capwasm_contract::{ObjectRef, Outcome, Place};
+use capwasm_contract::{ObjectRef, Outcome, Place, Selection};
+use wasmtime::component::{Resource, ResourceTable};
 
-use crate::bindings::outcome::Host;
+use crate::bindings::lookup::Host as _;
+use crate::bindings::outcome::Host as _;
+use crate::bindings::secrets::{Host as _, HostSecret};
 use crate::bindings::types;
 use crate::budget::Budget;
+use crate::call::Capabilities;
+use crate::capability::lookup::LookupView;
 use crate::capability::outcome::OutcomeView;
 use crate::capability::scope::Scope;
+use crate::capability::secrets::{Opened, SecretsView};
 use crate::grants::{self, Grants, NamedEndpoint, Origin};
 use crate::limits::Limits;
 use crate::load::{self, LoadError};
 use crate::record::player::Player;
+use crate::record::tape::Tape;
 use crate::record::{Recording, Replay, Replayed};
 
 /// Whether an origin covers scheme, host (without brackets) and port.
@@ -104,6 +111,77 @@ fn wire_place(place: Place) -> types::Place {
 fn wire(target: ObjectRef) -> types::ObjectRef {
     let ObjectRef { api_version, kind, namespace, name } = target;
     types::ObjectRef { api_version, kind, namespace, name }
+}
+
+/// A call without a guest: its capabilities, and the budget that they charge.
+pub struct Session {
+    outcome: Outcome,
+    budget: Budget,
+    scope: Scope,
+    capabilities: Capabilities,
+    table: ResourceTable,
+    opened: Opened,
+    tape: Tape,
+}
+
+impl Session {
+    /// A call for an object of the namespace `ns`.
+    pub fn new(limits: &Limits, grants: Grants, capabilities: Capabilities) -> Self {
+        let scope = Scope::new(Arc::new(r#"{"metadata":{"namespace":"ns"}}"#.to_owned()), Arc::new(grants));
+        let (table, opened) = (ResourceTable::new(), Opened::default());
+        Session {
+            outcome: Outcome::default(),
+            budget: Budget::new(limits),
+            scope,
+            capabilities,
+            table,
+            opened,
+            tape: Tape::Off,
+        }
+    }
+
+    /// Makes a call of the capability `outcome`; `false` if it traps.
+    pub fn want(&mut self, call: Call) -> bool {
+        let mut view = OutcomeView { outcome: &mut self.outcome, budget: &self.budget, scope: &self.scope };
+        make(&mut view, call).is_ok()
+    }
+
+    fn lookup(&mut self) -> LookupView<'_> {
+        let source = &*self.capabilities.lookup;
+        LookupView { source, scope: &self.scope, budget: &self.budget, tape: &mut self.tape }
+    }
+
+    fn secrets(&mut self) -> SecretsView<'_> {
+        let Session { capabilities, scope, table, opened, budget, tape, .. } = self;
+        SecretsView { source: &*capabilities.secrets, scope, table, opened, budget, tape }
+    }
+
+    /// Reads an object; whether it was answered.
+    pub async fn get(&mut self, target: ObjectRef) -> bool {
+        self.lookup().get(wire(target)).await.is_ok_and(|answer| answer.is_ok())
+    }
+
+    /// Reads a list; whether it was answered.
+    pub async fn list(&mut self, of: Selection) -> bool {
+        let Selection { api_version, kind, namespace, labels } = of;
+        self.lookup().list(api_version, kind, namespace, labels).await.is_ok_and(|answer| answer.is_ok())
+    }
+
+    /// Opens a Secret; a handle to it.
+    pub async fn open(&mut self, name: String) -> Option<u32> {
+        Some(self.secrets().open(name).await.ok()?.ok()?.rep())
+    }
+
+    /// Drops a handle.
+    pub fn close(&mut self, handle: u32) {
+        // A handle that is not there is no handle.
+        let _ = HostSecret::drop(&mut self.secrets(), Resource::new_own(handle));
+    }
+
+    /// Bytes that were charged and not given back.
+    pub fn charged(&self) -> u64 {
+        self.budget.held()
+    }
 }
 
 /// Answers requests from a recording, and ends the call as recorded.

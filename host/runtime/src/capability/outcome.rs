@@ -17,8 +17,8 @@ use crate::capability::scope::{Scope, not_granted};
 use crate::failure::Stop;
 use crate::grants::covers;
 
-/// Cost of an entry besides its text, so that the number of entries is limited too.
-const ENTRY_BYTES: usize = 128;
+/// Cost of an entry besides its text, so that the number of entries is limited too. An operation has 200 bytes of its own.
+const ENTRY_BYTES: usize = 256;
 
 pub(crate) struct OutcomeView<'a> {
     pub(crate) outcome: &'a mut Outcome,
