@@ -43,17 +43,29 @@ pub fn read(text: &[u8], charge: impl FnMut(usize) -> bool) -> Result<Value, Rea
     }
 }
 
-/// As [`read`], for a tree of at most `most` bytes.
+/// As [`read`], for trees of at most `left` bytes together, which are taken from it.
 ///
 /// # Errors
 /// As those of [`read`].
-pub fn read_within(text: &[u8], most: usize) -> Result<Value, ReadError> {
-    let mut left = most;
+pub fn read_within(text: &[u8], left: &mut usize) -> Result<Value, ReadError> {
     read(text, |bytes| {
         let rest = left.checked_sub(bytes);
-        left = rest.unwrap_or_default();
+        *left = rest.unwrap_or_default();
         rest.is_some()
     })
+}
+
+/// What [`read`] charges for a tree in bytes.
+pub fn cost(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.capacity() * SLOT + list.iter().map(cost).sum::<usize>(),
+        Value::Object(map) => {
+            let entries: usize = map.iter().map(|(key, value)| key.len() + cost(value)).sum();
+            map.len().div_ceil(ENTRIES) * NODE + entries
+        }
+    }
 }
 
 struct Room<F> {
@@ -170,14 +182,18 @@ mod tests {
     use super::*;
 
     /// What a text's tree is charged.
-    fn cost(text: &str) -> usize {
-        let mut cost = 0;
-        read(text.as_bytes(), |bytes| {
-            cost += bytes;
+    fn charged(text: &str) -> usize {
+        let mut charged = 0;
+        let tree = read(text.as_bytes(), |bytes| {
+            charged += bytes;
             true
-        })
-        .unwrap();
-        cost
+        });
+        assert_eq!(cost(&tree.unwrap()), charged, "{text}");
+        charged
+    }
+
+    fn within(text: &[u8], mut most: usize) -> Result<Value, ReadError> {
+        read_within(text, &mut most)
     }
 
     #[test]
@@ -224,18 +240,18 @@ mod tests {
             ("a larger map", r#"{"aa":0,"bb":0,"cc":0,"dd":0,"ee":0,"ff":0}"#, 2 * NODE + 12..=2 * NODE + 12),
         ];
         for (name, text, expected) in rows {
-            assert!(expected.contains(&cost(text)), "{name}: {}", cost(text));
+            assert!(expected.contains(&charged(text)), "{name}: {}", charged(text));
         }
         let small = format!("[{}0]", r#"{"":0},"#.repeat(10_000));
-        assert!(cost(&small) > 80 * small.len(), "{} of {}", cost(&small), small.len());
+        assert!(charged(&small) > 80 * small.len(), "{} of {}", charged(&small), small.len());
     }
 
     #[test]
     fn what_there_is_no_room_for_is_not_made() {
         let text = format!("[{}0]", r#"{"":0},"#.repeat(1_000));
-        let most = cost(&text);
-        assert!(read_within(text.as_bytes(), most).is_ok());
-        assert!(matches!(read_within(text.as_bytes(), most - 1), Err(ReadError::TooLarge)));
+        let most = charged(&text);
+        assert!(within(text.as_bytes(), most).is_ok());
+        assert!(matches!(within(text.as_bytes(), most - 1), Err(ReadError::TooLarge)));
         let mut pieces = 0;
         let stopped = read(text.as_bytes(), |_| {
             pieces += 1;
@@ -243,7 +259,7 @@ mod tests {
         });
         assert!(matches!(stopped, Err(ReadError::TooLarge)));
         assert_eq!(pieces, 10, "it went on after a refusal");
-        assert!(matches!(read_within(b"\"xx\"", 1), Err(ReadError::TooLarge)));
-        assert!(matches!(read_within(br#"{"xx":0}"#, 1), Err(ReadError::TooLarge)));
+        assert!(matches!(within(b"\"xx\"", 1), Err(ReadError::TooLarge)));
+        assert!(matches!(within(br#"{"xx":0}"#, 1), Err(ReadError::TooLarge)));
     }
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use capwasm_contract::descriptor::KindDescriptor;
 use capwasm_contract::{Fault, Problem};
-use capwasm_object::{json, meta};
+use capwasm_object::{bounded, json, meta};
 use capwasm_runtime::{Provider, PureError, PureReply};
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::conversion::unreadable;
 use crate::host_keys;
 use crate::metrics::CallMetrics;
 use crate::reads::chain;
@@ -19,6 +20,9 @@ use crate::reads::chain;
 /// Names of the contract's functions, for metrics.
 const DEFAULT: &str = "admission.default";
 const VALIDATE: &str = "admission.validate";
+
+/// Memory of an object with defaults in bytes: twenty times the largest text that an API server takes.
+const TREE: usize = 64 << 20;
 
 /// Why an object must not be stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -158,8 +162,7 @@ impl Admissions {
         let call = component.default_object(object.to_string(), old.map(Value::to_string)).await;
         let text = self.answer(&provider, DEFAULT, call)?;
         let failed = |why: String| NotAdmitted::Failed(format!("provider {provider:?}: {DEFAULT}: {why}"));
-        let mut changed: Value =
-            serde_json::from_str(&text).map_err(|error| failed(format!("its answer is not JSON: {error}")))?;
+        let mut changed = read(&text).map_err(failed)?;
         let same = |field: &str| changed.get(field) == object.get(field);
         if !same("apiVersion") || !same("kind") {
             return Err(failed("it answered another version or kind".to_owned()));
@@ -208,6 +211,12 @@ impl Admissions {
             ))),
         }
     }
+}
+
+/// Reads an answer.
+fn read(text: &str) -> Result<Value, String> {
+    let mut left = TREE;
+    bounded::read_within(text.as_bytes(), &mut left).map_err(unreadable)
 }
 
 /// A provider may default neither status nor metadata other than labels and annotations that are not the host's.
@@ -267,5 +276,17 @@ mod tests {
         let labels = json!({"cluster.x-k8s.io/cluster-name": "c", "y": "2"});
         let metadata = json!({"name": "a", "labels": labels, "annotations": {"a.example/z": "3"}});
         assert_eq!(changed, of(metadata, json!({"size": 1})));
+    }
+
+    #[test]
+    fn an_answer_that_takes_too_much_memory_is_refused() {
+        let of = |count: usize| format!(r#"{{"a":[{}0]}}"#, r#"{"":0},"#.repeat(count));
+        assert!(read(&of(50_000)).is_ok());
+        assert_eq!(
+            read(&of(150_000)),
+            Err("its answer takes more memory than there is for it".to_owned()),
+            "a MiB of text"
+        );
+        assert!(read("{").is_err_and(|error| error.starts_with("its answer is not JSON")));
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use capwasm_contract::descriptor::KindDescriptor;
 use capwasm_contract::host_keys::CONVERSION_DATA;
+use capwasm_object::bounded::{self, ReadError};
 use capwasm_object::{json, meta};
 use capwasm_runtime::Provider;
 use parking_lot::RwLock;
@@ -29,6 +30,9 @@ const CONVERT: &str = "conversion.convert";
 
 /// Longer than any conversion takes within its limits, including the time in the queue.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Memory of the objects that one conversion answers, in bytes: four times what their text may have.
+const TREES: usize = 256 << 20;
 
 /// Why objects were not converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -188,10 +192,11 @@ impl Conversions {
         let texts = objects.iter().map(Value::to_string).collect();
         let failed = |why: String| NotConverted::Failed(format!("provider {:?}: {why}", converter.provider));
         let texts = self.ask(converter.clone(), texts, to).map_err(failed)?;
+        let mut left = TREES;
         texts
             .iter()
             .zip(objects)
-            .map(|(text, object)| checked(text, object, to))
+            .map(|(text, object)| checked(text, object, to, &mut left))
             .collect::<Result<_, _>>()
             .map_err(failed)
     }
@@ -216,10 +221,10 @@ fn older(kind: &KindDescriptor) -> String {
     format!("{}/{}", kind.group, labelled.unwrap_or(&kind.version))
 }
 
-/// Checks the provider's answer: the same object, in the requested version. Labels and annotations of the host stay, but for the
+/// Checks the provider's answer, for whose tree `left` bytes are left: the same object, in the requested version. Labels and annotations of the host stay, but for the
 /// annotation of conversions.
-fn checked(text: &str, before: &Value, to: &str) -> Result<Value, String> {
-    let mut object: Value = serde_json::from_str(text).map_err(|error| format!("its answer is not JSON: {error}"))?;
+fn checked(text: &str, before: &Value, to: &str, left: &mut usize) -> Result<Value, String> {
+    let mut object = bounded::read_within(text.as_bytes(), left).map_err(unreadable)?;
     if json::text(&object, "/apiVersion") != Some(to) || meta::kind(&object) != meta::kind(before) {
         return Err(format!(
             "it answered {} {:?} when asked for {} {to:?}",
@@ -232,6 +237,14 @@ fn checked(text: &str, before: &Value, to: &str) -> Result<Value, String> {
     let is_data = |key: &str| [CONVERSION_DATA, capwasm_api::conversion::OLD_DATA_ANNOTATION].contains(&key);
     host_keys::keep(before, &mut object, is_data, |_, _| {});
     Ok(object)
+}
+
+/// Why an answer was not read.
+pub(crate) fn unreadable(error: ReadError) -> String {
+    match error {
+        ReadError::NotJson(error) => format!("its answer is not JSON: {error}"),
+        ReadError::TooLarge => "its answer takes more memory than there is for it".to_owned(),
+    }
 }
 
 /// Blocks; on a multi-threaded runtime other tasks move to another thread.
@@ -274,10 +287,15 @@ mod tests {
             "annotations": {"cluster.x-k8s.io/conversion-data": "{}", "cluster.x-k8s.io/paused": ""}});
         let kept = json!({"labels": {"cluster.x-k8s.io/cluster-name": "c", "x": "1"},
             "annotations": {"cluster.x-k8s.io/conversion-data": "{}"}});
-        let asked = |answer: Value| checked(&answer.to_string(), &before, "a.example/v1");
+        let asked = |answer: Value| checked(&answer.to_string(), &before, "a.example/v1", &mut TREES.clone());
         assert_eq!(asked(of("a.example/v1", "A", told)).unwrap(), of("a.example/v1", "A", kept));
         assert!(asked(of("a.example/v2", "A", json!({}))).is_err());
         assert!(asked(of("a.example/v1", "B", json!({}))).is_err());
-        assert!(checked("{", &before, "a.example/v1").is_err());
+        assert!(checked("{", &before, "a.example/v1", &mut TREES.clone()).is_err());
+        // All objects of an answer share what there is for their trees.
+        let (text, mut left) = (of("a.example/v1", "A", json!({"labels": {"x": "1"}})).to_string(), 5_000);
+        let answered: Vec<_> = (0..3).map(|_| checked(&text, &before, "a.example/v1", &mut left)).collect();
+        assert!(answered[0].is_ok() && answered[1].is_ok(), "{answered:?}");
+        assert_eq!(answered[2], Err("its answer takes more memory than there is for it".to_owned()));
     }
 }

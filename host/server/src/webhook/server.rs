@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
+use capwasm_object::bounded;
 use capwasm_providers::Conversions;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
@@ -33,6 +34,8 @@ use super::shares::Shares;
 
 /// Largest review in bytes: it has all objects of a list.
 const LARGEST: usize = 64 << 20;
+/// Memory of a parsed review in bytes at most: some thousand objects.
+const TREE: usize = 256 << 20;
 /// Reviews that are read at a time, each of which may be that large. Those that are read wait within their provider's share.
 const AT_A_TIME: usize = 16;
 /// Time to read one.
@@ -198,12 +201,14 @@ impl Service {
         answer.map(Some)
     }
 
-    /// The review and its size in bytes.
+    /// The review, and the bytes that it takes.
     async fn read(&self, body: impl Body<Data = Bytes, Error: Into<BoxError>>) -> Result<(Value, usize)> {
         let _place = self.places.acquire().await.context("it ends")?;
         let body = tokio::time::timeout(READ, Limited::new(body, LARGEST).collect()).await;
         let body = body.context("the review is sent too slowly")?.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-        Ok((serde_json::from_slice(&body).context("the review is not JSON")?, body.len()))
+        let mut left = TREE;
+        let review = bounded::read_within(&body, &mut left).context("unable to parse the review")?;
+        Ok((review, TREE - left))
     }
 }
 
@@ -241,5 +246,16 @@ mod tests {
         let _waiting: Vec<_> = std::iter::from_fn(|| service.shares.take("slow", 1)).collect();
         assert_eq!(ask("a.example/v1", "A").await, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(ask("cluster.x-k8s.io/v1beta2", "Cluster").await, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn a_review_is_charged_for_the_memory_that_it_takes() {
+        let reviews = Reviews::new(Conversions::start().unwrap());
+        let service = Service { reviews, places: Semaphore::new(AT_A_TIME), shares: Shares::default() };
+        let of = |count: usize| Full::new(Bytes::from(format!(r#"{{"a":[{}0]}}"#, r#"{"":0},"#.repeat(count))));
+        let (_, bytes) = service.read(of(1_000)).await.unwrap();
+        assert!(bytes > 80 * 7 * 1_000, "{bytes}");
+        let error = service.read(of(500_000)).await.unwrap_err();
+        assert!(format!("{error:#}").contains("memory"), "{error:#}");
     }
 }
