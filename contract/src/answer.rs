@@ -237,21 +237,31 @@ impl From<Format> for String {
 }
 
 impl Answer {
-    /// Size of its variable parts in bytes.
+    /// Size of its variable parts in bytes. Each item of a list takes some, also an empty one.
     pub fn bytes(&self) -> usize {
+        const PAIR: usize = size_of::<(String, String)>();
         let endpoint = |endpoint: &Option<Endpoint>| endpoint.as_ref().map_or(0, |e| e.host.len());
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {
             Answer::Cluster(cluster) => {
-                let attributes = |d: &FailureDomain| d.attributes.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
-                let domains = cluster.failure_domains.iter().map(|d| d.name.len() + attributes(d)).sum::<usize>();
+                let attributes =
+                    |d: &FailureDomain| d.attributes.iter().map(|(k, v)| PAIR + k.len() + v.len()).sum::<usize>();
+                let domains = cluster
+                    .failure_domains
+                    .iter()
+                    .map(|d| size_of::<FailureDomain>() + d.name.len() + attributes(d))
+                    .sum::<usize>();
                 endpoint(&cluster.endpoint) + domains
             }
             Answer::Machine(machine) => {
-                let addresses = machine.addresses.iter().map(|a| a.kind.as_str().len() + a.value.len()).sum::<usize>();
+                let addresses = machine
+                    .addresses
+                    .iter()
+                    .map(|a| size_of::<Address>() + a.kind.as_str().len() + a.value.len())
+                    .sum::<usize>();
                 text(&machine.provider_id) + text(&machine.failure_domain) + addresses
             }
-            Answer::Pool(pool) => pool.provider_ids.iter().map(String::len).sum::<usize>(),
+            Answer::Pool(pool) => pool.provider_ids.iter().map(|id| size_of::<String>() + id.len()).sum::<usize>(),
             Answer::Bootstrap(data) => data.as_ref().map_or(0, |d| d.format.as_str().len() + d.value.len()),
             Answer::ControlPlane(state) => endpoint(&state.endpoint) + text(&state.version) + state.selector.len(),
             Answer::Reconciled | Answer::Gone(_) => 0,
@@ -264,6 +274,19 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn empty_items_of_a_list_take_memory() {
+        let pool = Answer::Pool(PoolAnswer { provider_ids: vec![String::new(); 1_000], ..PoolAnswer::default() });
+        let address = Address { kind: AddressKind::Other(String::new()), value: String::new() };
+        let machine = Answer::Machine(MachineAnswer { addresses: vec![address; 1_000], ..MachineAnswer::default() });
+        let attributes = vec![(String::new(), String::new()); 1_000];
+        let domain = FailureDomain { name: String::new(), control_plane: true, attributes };
+        let cluster = Answer::Cluster(ClusterAnswer { failure_domains: vec![domain], ..ClusterAnswer::default() });
+        for answer in [pool, machine, cluster] {
+            assert!(answer.bytes() >= 24_000, "{answer:?}");
+        }
+    }
 
     #[test]
     fn answers_are_written_by_role_with_the_names_of_the_api() {

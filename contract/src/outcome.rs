@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use capwasm_object::merge_patch;
+use capwasm_object::{bounded, merge_patch};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -45,6 +45,13 @@ pub struct Condition {
     pub reason: String,
     /// Message for people.
     pub message: String,
+}
+
+impl Condition {
+    /// Memory use in bytes, roughly.
+    fn bytes(&self) -> usize {
+        size_of::<Condition>() + self.name.len() + self.reason.len() + self.message.len()
+    }
 }
 
 /// An event about the reconciled object.
@@ -101,6 +108,18 @@ impl Operation {
             | Operation::Delete { key, .. }
             | Operation::Refused { key, .. } => key,
         }
+    }
+
+    /// Memory use in bytes, roughly.
+    fn bytes(&self) -> usize {
+        let what = match self {
+            Operation::Create { object, .. } | Operation::Apply { object, .. } => bounded::cost(object),
+            Operation::Patch { target, merge, .. } => target.bytes() + bounded::cost(merge),
+            Operation::SetConditionOf { target, condition, .. } => target.bytes() + condition.bytes(),
+            Operation::Delete { target, uid, .. } => target.bytes() + uid.as_ref().map_or(0, String::len),
+            Operation::Refused { refused, .. } => refused.reason.len() + refused.message.len(),
+        };
+        size_of::<Operation>() + self.key().len() + what
     }
 }
 
@@ -202,6 +221,15 @@ impl Outcome {
     ) -> &mut Outcome {
         self.operations.push(Operation::Delete { key: key.into(), place, target, uid });
         self
+    }
+
+    /// Memory use in bytes, roughly.
+    pub fn bytes(&self) -> usize {
+        let trees: usize = self.status.iter().chain(&self.own).map(bounded::cost).sum();
+        let conditions: usize = self.conditions.iter().map(Condition::bytes).sum();
+        let events: usize =
+            self.events.iter().map(|event| size_of::<Event>() + event.reason.len() + event.message.len()).sum();
+        trees + conditions + events + self.operations.iter().map(Operation::bytes).sum::<usize>()
     }
 
     /// Whether nothing was collected.

@@ -20,7 +20,7 @@ pub(crate) mod tape;
 use std::sync::Arc;
 
 use capwasm_contract::recording::{Ended, Entry};
-use capwasm_contract::{Facts, Function};
+use capwasm_contract::{Answer, Facts, Function, Problem};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::grants::Grants;
@@ -86,8 +86,13 @@ impl Recording {
     pub fn bytes(&self) -> usize {
         let related: usize = self.facts.related.values().flatten().map(String::len).sum();
         let tape: usize = self.tape.iter().map(Entry::bytes).sum();
-        // An outcome is counted by its collector while it is made; here a guess at twice the object will do.
-        3 * self.object.len() + self.facts.configuration.len() + related + tape
+        let ended = match &self.ended {
+            Ended::Replied { answer, outcome } => {
+                answer.as_ref().map_or_else(Problem::bytes, Answer::bytes) + outcome.bytes()
+            }
+            Ended::Failed(_) => 0,
+        };
+        self.object.len() + self.facts.configuration.len() + related + tape + ended
     }
 }
 

@@ -45,8 +45,23 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
+    use capwasm_contract::recording::Ended;
+    use capwasm_contract::{Answer, Outcome};
+    use serde_json::json;
+
     use super::*;
     use crate::rehearse::testing::recording;
+
+    #[test]
+    fn a_recording_counts_with_the_memory_of_its_outcome() {
+        let mut outcome = Outcome::default();
+        outcome.status(json!({"a": vec![json!({"": 0}); 10_000]}));
+        let ended = Ended::Replied { answer: Ok(Answer::Reconciled), outcome };
+        let large = Recording { ended, ..recording("large") };
+        assert!(recording("small").bytes() < 1_000 && large.bytes() > BYTES, "{}", large.bytes());
+        let bytes = large.bytes();
+        assert_eq!(Ring::default().push(Arc::new(large), bytes), 1);
+    }
 
     #[test]
     fn the_oldest_calls_go_first_by_number_and_by_bytes() {

@@ -37,7 +37,7 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
 async fn one(source: &dyn Lookup, scope: &Scope, budget: &Budget, target: &ObjectRef) -> Answer<String, Refused> {
     scope.read(&target.api_version, &target.kind, target.namespace.as_deref())?;
     names::object(target)?;
-    budget.charge_lookup(names::bytes(target))?;
+    budget.charge_lookup(target.bytes())?;
     source.get(target).await
 }
 

@@ -51,17 +51,10 @@ pub(crate) fn object(target: &ObjectRef) -> Result<(), Refused> {
 /// Memory that a requirement of a selector takes besides its text, wherever the host remembers it.
 const REQUIREMENT: usize = 192;
 
-/// Bytes of what a read of an object is remembered by.
-pub(crate) fn bytes(target: &ObjectRef) -> usize {
-    let namespace = target.namespace.as_ref().map_or(0, String::len);
-    target.api_version.len() + target.kind.len() + namespace + target.name.len()
-}
-
 /// Bytes of what a list is remembered by. A requirement of a selector takes a hundred times its shortest text.
 pub(crate) fn bytes_of_list(of: &Selection) -> usize {
     let requirements = 1 + of.labels.bytes().filter(|byte| *byte == b',').count();
-    let namespace = of.namespace.as_ref().map_or(0, String::len);
-    of.api_version.len() + of.kind.len() + namespace + of.labels.len() + REQUIREMENT * requirements
+    of.bytes() + REQUIREMENT * requirements
 }
 
 #[cfg(test)]

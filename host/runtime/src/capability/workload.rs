@@ -48,7 +48,7 @@ fn granted(grants: &Grants, api_version: &str, kind: &str) -> Answer<(), Refused
 async fn one(source: &dyn Lookup, grants: &Grants, budget: &Budget, target: &ObjectRef) -> Answer<String, Refused> {
     granted(grants, &target.api_version, &target.kind)?;
     names::object(target)?;
-    budget.charge_lookup(names::bytes(target))?;
+    budget.charge_lookup(target.bytes())?;
     source.get(target).await
 }
 
