@@ -14,6 +14,20 @@ use capwasm_remote::Remote;
 use capwasm_runtime::{Lookup, Secrets};
 use serde_json::Value;
 
+/// Reads that the host remembers for all objects of one kind of a provider: ten for each of 50,000 machines. Each takes some hundred
+/// bytes until the object's next pass.
+const REMEMBERED: usize = 500_000;
+
+/// Whether another read may be remembered.
+fn may_remember(held: usize) -> Result<(), Refused> {
+    if held < REMEMBERED {
+        return Ok(());
+    }
+    let message =
+        format!("the objects of this kind have read {REMEMBERED} others, which is all that the host remembers");
+    Err(Refused::new(Refusal::Limit, "TooManyReads", message))
+}
+
 /// Reads of the management cluster; the default namespace is the object's.
 pub struct Management {
     pub view: View,
@@ -108,6 +122,7 @@ pub struct NamespaceSecrets {
 impl NamespaceSecrets {
     async fn read(&self, namespace: &str, name: &str, of_type: Option<&str>) -> Opened {
         let kind = kind_of(&self.view, "v1", "Secret").await?;
+        may_remember(self.view.held())?;
         let secret = self.view.get_live(&kind, namespace, name).await.map_err(refused)?;
         let secret = secret.ok_or_else(|| Refused::not_found(format!("there is no Secret {namespace}/{name}")))?;
         let found = json::text(&secret, "/type").unwrap_or_default();
@@ -172,11 +187,13 @@ async fn kind_of(view: &View, api_version: &str, kind: &str) -> Result<Kind, Ref
 }
 
 async fn get(view: &View, kind: &Kind, namespace: &str, name: &str) -> Result<String, Refused> {
+    may_remember(view.held())?;
     let found = view.get_text(kind, namespace, name).await.map_err(refused)?;
     found.ok_or_else(|| Refused::not_found(format!("there is no {} {namespace}/{name}", kind.kind)))
 }
 
 async fn list(view: &View, kind: &Kind, namespace: Option<&str>, labels: &str) -> Result<Vec<String>, Refused> {
+    may_remember(view.held())?;
     let selector = Selector::parse(labels).map_err(|error| Refused::invalid("BadSelector", error.to_string()))?;
     view.list_texts(kind, namespace, &selector).await.map_err(refused)
 }
@@ -219,6 +236,12 @@ mod tests {
             assert!(!is_of_a_cluster(&secret(&format!("c-worker-{purpose}"), of_c())), "a machine's {purpose}");
         }
         assert!(!is_of_a_cluster(&secret("c-md-0-abcde", of_c())) && !is_of_a_cluster(&secret("data", json!({}))));
+    }
+
+    #[test]
+    fn reads_of_a_kind_are_remembered_up_to_a_number() {
+        assert_eq!(may_remember(REMEMBERED - 1), Ok(()));
+        assert_eq!(may_remember(REMEMBERED).map_err(|refused| refused.reason), Err("TooManyReads".to_owned()));
     }
 
     #[test]

@@ -154,6 +154,8 @@ struct State {
     next_controller: u32,
     next_generation: u64,
     sinks: HashMap<ControllerId, Arc<dyn Wake>>,
+    /// Reads of the keys of each controller.
+    held: HashMap<ControllerId, usize>,
     ids: HashMap<(ControllerId, Key), u32>,
     readers: Vec<Option<Reader>>,
     free: Vec<u32>,
@@ -214,6 +216,7 @@ impl Interests {
     pub fn unregister(&self, controller: ControllerId) {
         let mut state = self.state.lock();
         state.sinks.remove(&controller);
+        state.held.remove(&controller);
         state.kinds.values_mut().for_each(|readers| readers.subscribers.retain(|id| *id != controller));
         let keys: Vec<_> = state.ids.keys().filter(|(id, _)| *id == controller).cloned().collect();
         for (_, key) in keys {
@@ -266,6 +269,8 @@ impl Interests {
             .extract_if(|_, (generation, _)| *generation != reading.generation)
             .map(|(interest, (_, anchor))| (interest, anchor))
             .collect();
+        let controller = reader.controller;
+        state.let_go(controller, stale.len());
         for (interest, anchor) in stale {
             state.drop_read(reading.reader, &interest, &anchor);
         }
@@ -332,6 +337,13 @@ impl Interests {
         self.state.lock().tokens.contains_key(token)
     }
 
+    /// Number of reads that are remembered for all keys of this pass's controller.
+    pub fn held(&self, reading: Reading) -> usize {
+        let mut state = self.state.lock();
+        let controller = state.reader(reading).map(|reader| reader.controller);
+        controller.and_then(|controller| state.held.get(&controller).copied()).unwrap_or_default()
+    }
+
     /// Number of reads of all readers.
     pub fn len(&self) -> usize {
         self.state.lock().readers.iter().flatten().map(|reader| reader.reads.len()).sum()
@@ -383,16 +395,25 @@ impl State {
         };
         if let Some(reader) = self.reader(reading) {
             reader.reads.insert(interest, (reading.generation, anchor));
+            let controller = reader.controller;
+            *self.held.entry(controller).or_default() += 1;
         }
     }
 
     fn forget(&mut self, controller: ControllerId, key: &Key) {
         let Some(id) = self.ids.remove(&(controller, key.clone())) else { return };
         let Some(reader) = self.readers.get_mut(id as usize).and_then(Option::take) else { return };
+        self.let_go(controller, reader.reads.len());
         for (interest, (_, anchor)) in reader.reads {
             self.drop_read(id, &interest, &anchor);
         }
         self.free.push(id);
+    }
+
+    fn let_go(&mut self, controller: ControllerId, reads: usize) {
+        if let Some(held) = self.held.get_mut(&controller) {
+            *held = held.saturating_sub(reads);
+        }
     }
 
     /// Removes a read from the index, with maps that become empty.

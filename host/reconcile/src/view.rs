@@ -156,6 +156,11 @@ impl View {
         self.cache.get_live(kind, namespace, name).await
     }
 
+    /// Number of reads that are remembered for all keys of the pass's controller.
+    pub fn held(&self) -> usize {
+        self.pass.as_ref().map_or(0, |(interests, reading)| interests.held(*reading))
+    }
+
     /// Registers a token; [`Interests::fire`] wakes the key.
     pub fn note(&self, token: Token) {
         self.remember(Interest::Token(token));

@@ -114,6 +114,27 @@ fn a_change_wakes_those_who_saw_the_old_state_or_would_see_the_new() {
 }
 
 #[test]
+fn reads_are_counted_by_controller_until_a_pass_ends_without_them_or_the_key_goes() {
+    let world = World::new();
+    let other = world.interests.register(world.sink.clone());
+    let reading = world.interests.begin(other, &world.key("o"));
+    world.interests.note(reading, world.object("a"));
+    world.pass("r", [world.object("a"), world.object("b"), world.listing(None, "x=y")]);
+    world.pass("s", [world.object("a"), world.object("a")]);
+    let last = world.interests.begin(world.controller, &world.key("s"));
+    assert_eq!((world.interests.held(last), world.interests.held(reading)), (4, 1));
+    world.pass("r", [world.object("c")]);
+    assert_eq!(world.interests.held(last), 2);
+    world.interests.note(last, world.object("d"));
+    assert_eq!(world.interests.held(last), 3, "until the pass has ended, the old reads stand");
+    world.interests.finish(last);
+    world.interests.forget(world.controller, &world.key("r"));
+    assert_eq!(world.interests.held(last), 1);
+    world.interests.unregister(world.controller);
+    assert!(world.interests.state.lock().held.keys().eq([&other]), "nothing is left behind");
+}
+
+#[test]
 fn a_pass_replaces_what_the_pass_before_read() {
     let world = World::new();
     world.pass("r", [world.object("a"), world.object("b")]);
