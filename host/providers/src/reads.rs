@@ -32,6 +32,8 @@ fn may_remember(held: usize) -> Result<(), Refused> {
 pub struct Management {
     pub view: View,
     pub namespace: String,
+    /// Bytes of a list at most.
+    pub most: usize,
 }
 
 #[async_trait]
@@ -44,7 +46,7 @@ impl Lookup for Management {
     async fn list(&self, of: &Selection) -> Result<Vec<String>, Refused> {
         let kind = kind_of(&self.view, &of.api_version, &of.kind).await?;
         let namespace = one_namespace(&kind, of.namespace.as_deref().unwrap_or(&self.namespace))?;
-        list(&self.view, &kind, Some(namespace), &of.labels).await
+        list(&self.view, &kind, Some(namespace), &of.labels, self.most).await
     }
 }
 
@@ -62,6 +64,8 @@ pub struct Workload {
     pub view: View,
     pub remote: Remote,
     pub cluster: Option<ClusterId>,
+    /// Bytes of a list at most.
+    pub most: usize,
     /// Kinds whose changes wake the object.
     pub watched: Vec<KindPattern>,
 }
@@ -101,7 +105,7 @@ impl Lookup for Workload {
     async fn list(&self, of: &Selection) -> Result<Vec<String>, Refused> {
         let view = self.connected().await?;
         let kind = self.kind(&view, &of.api_version, &of.kind).await?;
-        list(&view, &kind, of.namespace.as_deref(), &of.labels).await
+        list(&view, &kind, of.namespace.as_deref(), &of.labels, self.most).await
     }
 }
 
@@ -192,15 +196,22 @@ async fn get(view: &View, kind: &Kind, namespace: &str, name: &str) -> Result<St
     found.ok_or_else(|| Refused::not_found(format!("there is no {} {namespace}/{name}", kind.kind)))
 }
 
-async fn list(view: &View, kind: &Kind, namespace: Option<&str>, labels: &str) -> Result<Vec<String>, Refused> {
+async fn list(
+    view: &View,
+    kind: &Kind,
+    namespace: Option<&str>,
+    labels: &str,
+    most: usize,
+) -> Result<Vec<String>, Refused> {
     may_remember(view.held())?;
     let selector = Selector::parse(labels).map_err(|error| Refused::invalid("BadSelector", error.to_string()))?;
-    view.list_texts(kind, namespace, &selector).await.map_err(refused)
+    view.list_texts_within(kind, namespace, &selector, most).await.map_err(refused)
 }
 
 fn refused(error: CacheError) -> Refused {
     let chain = chain(&error);
     match &error {
+        CacheError::ListTooLarge { .. } => Refused::new(Refusal::Limit, "ListTooLarge", chain),
         CacheError::UnknownKind { .. } => Refused::new(Refusal::NotFound, "UnknownKind", chain),
         error if error.is_unavailable() => Refused::new(Refusal::Unavailable, "Unavailable", chain),
         _ => Refused::new(Refusal::Invalid, "ReadFailed", chain),

@@ -55,10 +55,13 @@ impl ProviderReconciler {
         let bootstrap_data = self.bootstrap_data(&pass.object, belongings);
         let uid = meta::uid(&pass.object);
         let now_ms = u64::try_from(pass.now.as_millisecond()).unwrap_or_default();
+        // More does not fit into the guest.
+        let most = usize::try_from(self.generation.provider.limits().memory_bytes).unwrap_or(usize::MAX);
         let workload = Arc::new(Workload {
             view: pass.view.clone(),
             remote: self.remote.clone(),
             cluster: belongings.cluster_id.clone(),
+            most,
             watched: self.generation.provider.descriptor().wants.workload_watches.clone(),
         });
         let call = Call {
@@ -73,7 +76,7 @@ impl ProviderReconciler {
                 results: pass.results.clone(),
             },
             capabilities: Capabilities {
-                lookup: Arc::new(Management { view: pass.view.clone(), namespace: namespace.clone() }),
+                lookup: Arc::new(Management { view: pass.view.clone(), namespace: namespace.clone(), most }),
                 workload: workload.clone(),
                 certificates: workload.clone(),
                 etcd: workload,

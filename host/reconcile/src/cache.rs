@@ -82,6 +82,14 @@ pub enum CacheError {
         #[source]
         source: Box<kube::Error>,
     },
+    /// The texts of a list are longer than whoever reads it may have.
+    #[error("the {kind} objects are more than {most} bytes of text together")]
+    ListTooLarge {
+        /// The kind of the list.
+        kind: Kind,
+        /// Bytes that it may have.
+        most: usize,
+    },
     /// A cached object is not valid JSON; does not happen, since the watch parsed it.
     #[error("unable to decode a cached object")]
     Decode(#[source] serde_json::Error),
@@ -97,7 +105,7 @@ impl CacheError {
                 _ => true,
             },
             Self::NotSynced { .. } => true,
-            Self::UnknownKind { .. } | Self::Decode(_) => false,
+            Self::UnknownKind { .. } | Self::ListTooLarge { .. } | Self::Decode(_) => false,
         }
     }
 }
@@ -144,6 +152,14 @@ impl Found {
         match self {
             Found::Held(entry) => entry.object().map_err(CacheError::Decode),
             Found::Live(object) => Ok(object),
+        }
+    }
+
+    /// Length of its text in bytes. What was read live is in memory already, and its text is made anyway.
+    fn length(&self) -> usize {
+        match self {
+            Found::Held(entry) => entry.text_length(),
+            Found::Live(_) => 0,
         }
     }
 
@@ -337,8 +353,15 @@ impl Cache {
         kind: &Kind,
         namespace: Option<&str>,
         selector: &Selector,
+        most: usize,
     ) -> Result<Vec<String>, CacheError> {
-        self.find_all(kind, namespace, selector).await?.into_iter().map(Found::text).collect()
+        let mut left = most;
+        let texts = self.find_all(kind, namespace, selector).await?.into_iter().map(|found| {
+            let too_large = || CacheError::ListTooLarge { kind: kind.clone(), most };
+            left = left.checked_sub(found.length()).ok_or_else(too_large)?;
+            found.text()
+        });
+        texts.collect()
     }
 
     async fn find_all(

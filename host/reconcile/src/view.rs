@@ -138,8 +138,23 @@ impl View {
         namespace: Option<&str>,
         selector: &Selector,
     ) -> Result<Vec<String>, CacheError> {
+        self.list_texts_within(kind, namespace, selector, usize::MAX).await
+    }
+
+    /// As [`View::list_texts`], of at most so many bytes together: cached texts are compressed, and a list may be a hundred times what
+    /// the cache holds.
+    ///
+    /// # Errors
+    /// When the texts are longer, or the cache cannot be filled in time.
+    pub async fn list_texts_within(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+        most: usize,
+    ) -> Result<Vec<String>, CacheError> {
         self.remember_listing(kind, namespace, selector);
-        self.cache.list_texts(kind, namespace, selector).await
+        self.cache.list_texts(kind, namespace, selector, most).await
     }
 
     /// An object read from the server: for data of Secrets, and where the cache's delay matters. Changes of the object

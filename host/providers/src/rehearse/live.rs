@@ -6,7 +6,7 @@ use capwasm_api::names::labels::CLUSTER_NAME;
 use capwasm_object::meta;
 use capwasm_reconcile::{Cache, ClusterId, View};
 use capwasm_remote::Remote;
-use capwasm_runtime::Capabilities;
+use capwasm_runtime::{Capabilities, Limits};
 use serde_json::Value;
 
 use crate::reads::{Management, Workload};
@@ -30,9 +30,10 @@ impl LiveReads {
         let cluster = meta::label(object, CLUSTER_NAME)
             .map(|name| ClusterId { namespace: namespace.clone(), name: name.to_owned() });
         let (view, remote) = (self.view.clone(), self.remote.clone());
-        let workload = Arc::new(Workload { view, remote, cluster, watched: Vec::new() });
+        let most = usize::try_from(Limits::default().memory_bytes).unwrap_or(usize::MAX);
+        let workload = Arc::new(Workload { view, remote, cluster, most, watched: Vec::new() });
         Capabilities {
-            lookup: Arc::new(Management { view: self.view.clone(), namespace }),
+            lookup: Arc::new(Management { view: self.view.clone(), namespace, most }),
             workload: workload.clone(),
             certificates: workload.clone(),
             etcd: workload,

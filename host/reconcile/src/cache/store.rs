@@ -54,6 +54,11 @@ impl Entry {
         self.labels.iter().find(|label| &*label.0 == key).map(|label| label.1.clone())
     }
 
+    /// Length of [`Entry::text`] in bytes.
+    pub(super) fn text_length(&self) -> usize {
+        self.text.length()
+    }
+
     pub(super) fn text(&self) -> Result<String, serde_json::Error> {
         self.text.unpack()
     }

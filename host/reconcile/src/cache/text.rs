@@ -65,6 +65,11 @@ impl Text {
         self.packed.len()
     }
 
+    /// Bytes of the text as it was.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
     /// The text as it was.
     ///
     /// # Errors

@@ -101,6 +101,22 @@ async fn servers_without_streaming_lists_are_listed_in_pages() {
     until("the watch delivers", || async { count().await == 2 }).await;
 }
 
+/// Compressed, they take a hundredth of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_texts_ends_where_they_are_longer_than_its_reader_may_have() {
+    let world = World::start().await;
+    for name in ["a", "b", "c"] {
+        world.add_config(name, json!({"annotations": {"long": "x".repeat(100_000)}})).await;
+    }
+    let view = View::unremembered(&world.cache);
+    let (kind, all) = (config_kind(), Selector::everything());
+    let within = |most| view.list_texts_within(&kind, Some("default"), &all, most);
+    let texts = within(400_000).await.unwrap();
+    assert!(texts.len() == 3 && texts.iter().all(|text| text.len() > 100_000));
+    let refused = within(250_000).await;
+    assert!(matches!(refused, Err(CacheError::ListTooLarge { most: 250_000, .. })), "{refused:?}");
+}
+
 /// A part of a kind is watched when it is listed, and that list alone comes from the watch and wakes its reader.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_part_of_a_kind_is_watched_once_it_is_listed() {
