@@ -17,4 +17,4 @@ mod write;
 pub(crate) use authentication::authenticate;
 pub use body::Body;
 pub use dispatch::version_info;
-pub(crate) use dispatch::{Call, document, handle, refuse};
+pub(crate) use dispatch::{Call, authorize, document, handle, refuse};

@@ -49,6 +49,7 @@ mod status;
 mod store;
 mod strategic;
 mod table;
+mod turn;
 
 pub use config::{
     Admission, AdmissionError, Admitter, Authenticator, ByteStream, CertificateSigner, Clock, ConversionError,

@@ -31,6 +31,7 @@ use crate::catalog::{Catalog, Definition, Resource};
 use crate::config::ServerConfig;
 use crate::status::{ApiError, ApiResult};
 use crate::store::{Key, Keyspace, Record, Store};
+use crate::turn::{self, Turns};
 
 pub(crate) use conversion::Conversion;
 pub(crate) use delete::{DeleteOptions, Deleted, FOREGROUND, ORPHAN, Propagation};
@@ -83,6 +84,7 @@ pub(crate) struct Registry {
     pub keyspace: Arc<Keyspace>,
     pub config: ServerConfig,
     pub conversion: Arc<Conversion>,
+    pub turns: Turns,
     catalog: RwLock<Arc<Catalog>>,
     /// CRDs in the catalog.
     definitions: Mutex<HashMap<Key, Definition>>,
@@ -97,6 +99,7 @@ impl Registry {
             keyspace,
             config,
             conversion,
+            turns: Turns::default(),
             catalog: RwLock::new(Catalog::native()),
             definitions: Mutex::default(),
         };
@@ -137,9 +140,13 @@ impl Registry {
         Ok(self.store.read(&self.keyspace, |view| view.get(key))?)
     }
 
-    /// An object in the version of the request.
-    pub fn get(&self, at: &Locator) -> ApiResult<Bytes> {
+    /// An object in the version of the request; `parsed`, whether the caller parses it.
+    pub async fn get(&self, at: &Locator, parsed: bool) -> ApiResult<Bytes> {
         let record = self.read(&at.key())?.ok_or_else(|| at.not_found())?;
+        turn::charge(record.data.len())?;
+        if parsed || !at.resource.serves_verbatim(&record.data, record.revision) {
+            turn::long(record.data.len()).await;
+        }
         self.show(&at.resource, &record.data, record.revision)
     }
 

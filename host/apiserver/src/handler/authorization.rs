@@ -13,6 +13,7 @@ use crate::identity::{AUTHENTICATED, BOOTSTRAPPERS, Identity, MASTERS, NODES};
 use crate::registry::{ListRequest, Registry, parse};
 use crate::request::Target;
 use crate::status::{ApiError, ApiResult};
+use crate::turn;
 
 /// A fixed rule: group of users, verbs, API group, resources (`*`: all), namespace, name.
 struct Rule {
@@ -111,7 +112,7 @@ pub(super) fn path(registry: &Registry, identity: &Identity, method: &Method, pa
     Err(ApiError::forbidden(format!("forbidden: User \"{}\" cannot {verb} path \"{path}\"", identity.user)))
 }
 
-pub(super) fn resource(registry: &Registry, identity: &Identity, verb: &str, target: &Target) -> ApiResult<()> {
+pub(super) async fn resource(registry: &Registry, identity: &Identity, verb: &str, target: &Target) -> ApiResult<()> {
     if identity.is_in(MASTERS) {
         return Ok(());
     }
@@ -120,7 +121,7 @@ pub(super) fn resource(registry: &Registry, identity: &Identity, verb: &str, tar
     let namespace = target.namespace.as_deref().unwrap_or_default();
     let name = target.name.as_deref().unwrap_or_default();
     let wish = Wish { verb, group: &target.group, resource, namespace, name };
-    if allowed(registry, identity, &wish)? {
+    if allowed(registry, identity, &wish).await? {
         return Ok(());
     }
     let scope = if namespace.is_empty() {
@@ -138,24 +139,24 @@ pub(super) fn resource(registry: &Registry, identity: &Identity, verb: &str, tar
     Err(ApiError::forbidden(message).about(&target.group, &target.plural, name))
 }
 
-pub(super) fn allowed(registry: &Registry, identity: &Identity, wish: &Wish<'_>) -> ApiResult<bool> {
+pub(super) async fn allowed(registry: &Registry, identity: &Identity, wish: &Wish<'_>) -> ApiResult<bool> {
     if identity.is_in(MASTERS) || RULES.iter().any(|rule| rule.allows(identity, wish)) {
         return Ok(true);
     }
-    if granted(registry, identity, wish, "clusterrolebindings", None)? {
+    if granted(registry, identity, wish, "clusterrolebindings", None).await? {
         return Ok(true);
     }
     if wish.namespace.is_empty() {
         Ok(false)
     } else {
-        granted(registry, identity, wish, "rolebindings", Some(wish.namespace))
+        granted(registry, identity, wish, "rolebindings", Some(wish.namespace)).await
     }
 }
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Whether a binding of this kind refers to a role that grants the request.
-fn granted(
+async fn granted(
     registry: &Registry,
     identity: &Identity,
     wish: &Wish<'_>,
@@ -164,7 +165,10 @@ fn granted(
 ) -> ApiResult<bool> {
     let bindings = registry.in_store(RBAC, bindings)?;
     let request = ListRequest { namespace: namespace.map(str::to_owned), ..ListRequest::default() };
-    for (_, data) in registry.list_now(&bindings, &request)?.items {
+    let page = registry.list(&bindings, &request).await?;
+    // They are gone before the request is worked on.
+    turn::give_back(page.items.iter().map(|(_, data)| data.len()).sum());
+    for (_, data) in page.items {
         let binding = parse(&data)?;
         let subjects = binding["subjects"].as_array().map(Vec::as_slice).unwrap_or_default();
         if !subjects.iter().any(|subject| is_subject(subject, identity)) {
@@ -175,8 +179,10 @@ fn granted(
             (Some("Role"), Some(namespace)) => registry.locate(RBAC, "roles", namespace, name)?,
             _ => registry.locate(RBAC, "clusterroles", "", name)?,
         };
-        let role = registry.find(&at)?;
-        let rules = role.as_ref().and_then(|role| role["rules"].as_array()).map(Vec::as_slice).unwrap_or_default();
+        let Some(role) = registry.read(&at.key())? else { continue };
+        turn::long(role.data.len()).await;
+        let role = parse(&role.data)?;
+        let rules = role["rules"].as_array().map(Vec::as_slice).unwrap_or_default();
         if rules.iter().any(|rule| grants(rule, wish)) {
             return Ok(true);
         }

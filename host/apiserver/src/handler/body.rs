@@ -3,27 +3,38 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
 use http_body::{Frame, SizeHint};
 
+use crate::turn::Turn;
+
 /// Bytes of a list that are put together at a time, unless one object is larger.
 const BLOCK: usize = 64 << 10;
 
 /// Body of a response: a whole document, a list, or the frames of a watch.
-pub struct Body(Kind);
+pub struct Body {
+    kind: Kind,
+    /// What the request was charged, until the body is sent.
+    _turn: Option<Arc<Turn>>,
+}
 
 enum Kind {
-    Whole(Option<Bytes>),
+    Whole(Bytes),
     List(List),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
 impl Body {
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
+        Self { kind: Kind::Whole(bytes), _turn: None }
+    }
+
+    pub(crate) fn of(self, turn: Arc<Turn>) -> Self {
+        Self { _turn: Some(turn), ..self }
     }
 
     /// `head`, the items with commas between them, and `tail`. Each item is let go when it is sent: a list of thousands is not in memory
@@ -32,17 +43,18 @@ impl Body {
         let commas = items.len().saturating_sub(1);
         let length = head.len() + items.iter().map(Bytes::len).sum::<usize>() + commas + tail.len();
         let items = items.into_iter();
-        Self(Kind::List(List { block: BytesMut::from(head.as_bytes()), items, tail, left: length as u64 }))
+        let list = List { block: BytesMut::from(head.as_bytes()), items, tail, left: length as u64 };
+        Self { kind: Kind::List(list), _turn: None }
     }
 
     pub(crate) fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Kind::Stream(Box::pin(chunks)))
+        Self { kind: Kind::Stream(Box::pin(chunks)), _turn: None }
     }
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
+        f.write_str(match self.kind {
             Kind::Whole(_) => "Body::Whole",
             Kind::List(_) => "Body::List",
             Kind::Stream(_) => "Body::Stream",
@@ -55,8 +67,10 @@ impl http_body::Body for Body {
     type Error = Infallible;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.get_mut().0 {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+        match &mut self.get_mut().kind {
+            // No more than the connection takes: what it has is not charged any more.
+            Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes.split_to(bytes.len().min(BLOCK)))))),
             Kind::List(list) => Poll::Ready(list.next().map(|block| Ok(Frame::data(block)))),
             Kind::Stream(stream) => {
                 stream.as_mut().poll_next(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
@@ -65,16 +79,16 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            Kind::Whole(bytes) => bytes.is_none(),
+        match &self.kind {
+            Kind::Whole(bytes) => bytes.is_empty(),
             Kind::List(list) => list.left == 0,
             Kind::Stream(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+        match &self.kind {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::List(list) => SizeHint::with_exact(list.left),
             Kind::Stream(_) => SizeHint::default(),
         }

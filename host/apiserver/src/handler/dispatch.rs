@@ -13,12 +13,15 @@ use crate::identity::Identity;
 use crate::registry::{Locator, Registry};
 use crate::request::{Query, Route, Target};
 use crate::status::{ApiError, ApiResult};
+use crate::turn;
 
 pub(crate) struct Call {
     pub method: Method,
     pub path: String,
+    pub route: Route,
     pub query: Query,
     pub headers: HeaderMap,
+    /// Empty until the request is [authorised](authorize).
     pub body: Bytes,
     pub identity: Identity,
     pub shutdown: CancellationToken,
@@ -117,16 +120,19 @@ pub(crate) async fn handle(registry: &Registry, call: Call) -> Response<Body> {
     response
 }
 
-async fn route(registry: &Registry, call: Call) -> ApiResult<Reply> {
-    let route = Route::parse(&call.path);
-    if let Route::Resource(target) = &route {
-        return resource(registry, &call, target).await;
+/// Whether the sender may do what the request says before its body: method and path. Must come before [`handle`].
+pub(crate) async fn authorize(registry: &Registry, call: &Call) -> ApiResult<()> {
+    if let Route::Resource(target) = &call.route {
+        let verb = verb(call, target).ok_or_else(ApiError::method_not_allowed)?;
+        return authorization::resource(registry, &call.identity, verb, target).await;
     }
     authorization::path(registry, &call.identity, &call.method, &call.path)?;
-    if !matches!(call.method, Method::GET | Method::HEAD) {
-        return Err(ApiError::method_not_allowed());
-    }
-    match route {
+    if matches!(call.method, Method::GET | Method::HEAD) { Ok(()) } else { Err(ApiError::method_not_allowed()) }
+}
+
+async fn route(registry: &Registry, call: Call) -> ApiResult<Reply> {
+    turn::long(call.body.len()).await;
+    match &call.route {
         Route::Health => match registry.store.trouble() {
             // A start would not help.
             Some(trouble) if !call.path.starts_with("/livez") => Err(ApiError::new(503, "ServiceUnavailable", trouble)),
@@ -141,15 +147,16 @@ async fn route(registry: &Registry, call: Call) -> ApiResult<Reply> {
             DiscoveryForm::Legacy => Ok(Reply::value(&discovery::groups(&registry.catalog()))),
             DiscoveryForm::Aggregated(version) => Ok(discovery::aggregated(registry, &call, version, false)),
         },
-        Route::Group(group) => discovery::group(&registry.catalog(), &group)
+        Route::Group(group) => discovery::group(&registry.catalog(), group)
             .map(|group| Reply::value(&group))
             .ok_or_else(ApiError::no_such_path),
-        Route::Resources { group, version } => discovery::resources(&registry.catalog(), &group, &version)
+        Route::Resources { group, version } => discovery::resources(&registry.catalog(), group, version)
             .map(|list| Reply::value(&list))
             .ok_or_else(ApiError::no_such_path),
         Route::OpenApiIndex => Ok(openapi::index(registry)),
-        Route::OpenApi(path) => openapi::document(registry, &call, &path),
-        Route::Resource(_) | Route::Unknown => Err(ApiError::no_such_path()),
+        Route::OpenApi(path) => openapi::document(registry, &call, path).await,
+        Route::Resource(target) => resource(registry, &call, target).await,
+        Route::Unknown => Err(ApiError::no_such_path()),
     }
 }
 
@@ -181,7 +188,6 @@ fn verb(call: &Call, target: &Target) -> Option<&'static str> {
 
 async fn resource(registry: &Registry, call: &Call, target: &Target) -> ApiResult<Reply> {
     let verb = verb(call, target).ok_or_else(ApiError::method_not_allowed)?;
-    authorization::resource(registry, &call.identity, verb, target)?;
     let catalog = registry.catalog();
     let resource = catalog.find(&target.group, &target.version, &target.plural).ok_or_else(ApiError::no_such_path)?;
     if !resource.namespaced && target.namespace.is_some() {
@@ -189,7 +195,7 @@ async fn resource(registry: &Registry, call: &Call, target: &Target) -> ApiResul
     }
     if resource.origin == Origin::Virtual {
         return if verb == "create" {
-            reviews::answer(registry, call, resource)
+            reviews::answer(registry, call, resource).await
         } else {
             Err(ApiError::method_not_allowed())
         };

@@ -13,6 +13,7 @@ use crate::catalog::Resource;
 use crate::registry::{Filter, ListRequest, Locator, Registry, WatchRequest, parse};
 use crate::status::{ApiError, ApiResult};
 use crate::table::{self, Column, IncludeObject};
+use crate::turn;
 
 /// Parses `includeObject`.
 pub(super) fn include_object(call: &Call) -> ApiResult<IncludeObject> {
@@ -41,7 +42,7 @@ pub(super) fn partial(object: &[u8]) -> ApiResult<Value> {
 pub(super) async fn get(registry: &Registry, call: &Call, at: &Locator) -> ApiResult<Reply> {
     let form = negotiation::form(call.header(header::ACCEPT))?;
     registry.wait_for(call.query.get("resourceVersion").and_then(|revision| revision.parse().ok())).await?;
-    let data = registry.get(at)?;
+    let data = registry.get(at, form != Form::Json).await?;
     match form {
         Form::Json => Ok(Reply::json(data)),
         Form::Metadata => Ok(Reply::value(&partial(&data)?)),
@@ -71,6 +72,9 @@ pub(super) async fn list(
     }
     if let Some(remaining) = page.remaining {
         metadata["remainingItemCount"] = json!(remaining);
+    }
+    if form != Form::Json {
+        turn::long(page.items.iter().map(|(_, data)| data.len()).sum()).await;
     }
     let items = page.items.into_iter().map(|(_, data)| data);
     match form {
@@ -111,7 +115,7 @@ pub(super) async fn watch(
     let body = match registry.watch(resource, &request).await {
         Ok(watching) => {
             let end = call.shutdown.clone().cancelled_owned();
-            Body::stream(stream::frames(watching, encoder).take_until(Box::pin(end)))
+            Body::stream(stream::frames(watching, encoder, turn::current()?).take_until(Box::pin(end)))
         }
         // Clients look for this inside the stream, and begin anew with a list.
         Err(error) if error.code == 410 => Body::whole(stream::error_frame(&error)),

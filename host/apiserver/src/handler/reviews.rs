@@ -11,7 +11,7 @@ use crate::identity::Identity;
 use crate::registry::Registry;
 use crate::status::{ApiError, ApiResult};
 
-pub(super) fn answer(registry: &Registry, call: &Call, resource: &Resource) -> ApiResult<Reply> {
+pub(super) async fn answer(registry: &Registry, call: &Call, resource: &Resource) -> ApiResult<Reply> {
     let mut review = decode::object(call.header(header::CONTENT_TYPE), &call.body)?.object;
     if !review.is_object() {
         return Err(ApiError::bad_request("the request body must be a JSON object"));
@@ -22,10 +22,10 @@ pub(super) fn answer(registry: &Registry, call: &Call, resource: &Resource) -> A
     review["status"] = match resource.kind.as_str() {
         "SelfSubjectReview" => json!({"userInfo": user_info(&call.identity)}),
         "TokenReview" => token(registry, &spec)?,
-        "SelfSubjectAccessReview" => access(registry, &call.identity, &spec)?,
+        "SelfSubjectAccessReview" => access(registry, &call.identity, &spec).await?,
         "SubjectAccessReview" | "LocalSubjectAccessReview" => {
             let groups: Vec<&str> = spec["groups"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-            access(registry, &Identity::new(spec["user"].as_str().unwrap_or_default(), &groups), &spec)?
+            access(registry, &Identity::new(spec["user"].as_str().unwrap_or_default(), &groups), &spec).await?
         }
         "SelfSubjectRulesReview" => rules(&call.identity),
         _ => return Err(ApiError::method_not_allowed()),
@@ -45,7 +45,7 @@ fn token(registry: &Registry, spec: &Value) -> ApiResult<Value> {
     ))
 }
 
-fn access(registry: &Registry, identity: &Identity, spec: &Value) -> ApiResult<Value> {
+async fn access(registry: &Registry, identity: &Identity, spec: &Value) -> ApiResult<Value> {
     if let Some(attributes) = spec.get("nonResourceAttributes").filter(|a| a.is_object()) {
         let method = if attributes["verb"] == "get" { http::Method::GET } else { http::Method::POST };
         let allowed =
@@ -64,7 +64,7 @@ fn access(registry: &Registry, identity: &Identity, spec: &Value) -> ApiResult<V
         namespace: text("namespace"),
         name: text("name"),
     };
-    Ok(json!({"allowed": authorization::allowed(registry, identity, &wish)?}))
+    Ok(json!({"allowed": authorization::allowed(registry, identity, &wish).await?}))
 }
 
 /// What `kubectl auth can-i --list` shows. Complete for `system:masters` only.

@@ -15,6 +15,7 @@ use crate::registry::{Change, Conversion, Registry, WatchStep, Watching, parse};
 use crate::status::{ApiError, ApiResult};
 use crate::store::Event;
 use crate::table::{self, Column, IncludeObject};
+use crate::turn::{self, Turn};
 
 pub(crate) struct Encoder {
     resource: Arc<Resource>,
@@ -40,15 +41,15 @@ impl Encoder {
         })
     }
 
-    fn frame(&mut self, step: &WatchStep) -> ApiResult<Bytes> {
+    async fn frame(&mut self, step: &WatchStep) -> ApiResult<Bytes> {
         match step {
-            WatchStep::Initial(data, revision) => self.object(Change::Added, data, *revision),
-            WatchStep::Event(change, event) => self.event(*change, event),
+            WatchStep::Initial(data, revision) => self.object(Change::Added, data, *revision).await,
+            WatchStep::Event(change, event) => self.event(*change, event).await,
             WatchStep::Bookmark(revision, initial_end) => Ok(self.bookmark(*revision, *initial_end)),
         }
     }
 
-    fn event(&mut self, change: Change, event: &Event) -> ApiResult<Bytes> {
+    async fn event(&mut self, change: Change, event: &Event) -> ApiResult<Bytes> {
         let plain = self.form == Form::Json && self.resource.serves_verbatim(&event.data, event.revision);
         let natural = match (event.deleted, event.previous.is_some()) {
             (true, _) => Change::Deleted,
@@ -59,10 +60,13 @@ impl Encoder {
         if plain && natural == change {
             return Ok(event.frame.get_or_init(|| wrap(change.as_str(), &event.data)).clone());
         }
-        self.object(change, &event.data, event.revision)
+        self.object(change, &event.data, event.revision).await
     }
 
-    fn object(&mut self, change: Change, data: &Bytes, revision: u64) -> ApiResult<Bytes> {
+    async fn object(&mut self, change: Change, data: &Bytes, revision: u64) -> ApiResult<Bytes> {
+        if self.form != Form::Json || !self.resource.serves_verbatim(data, revision) {
+            turn::long(data.len()).await;
+        }
         let shown = self.conversion.show(&self.resource, data, revision)?;
         Ok(match self.form {
             Form::Json => wrap(change.as_str(), &shown),
@@ -112,13 +116,20 @@ pub(crate) fn error_frame(error: &ApiError) -> Bytes {
     wrap("ERROR", error.to_status().to_string().as_bytes())
 }
 
-pub(crate) fn frames(watching: Watching, encoder: Encoder) -> impl Stream<Item = Bytes> + Send {
-    futures::stream::unfold(Some((watching, encoder)), |state| async move {
-        let (mut watching, mut encoder) = state?;
-        let step = watching.next().await?;
-        match encoder.frame(&step) {
-            Ok(frame) => Some((frame, Some((watching, encoder)))),
-            Err(error) => Some((error_frame(&error), None)),
+pub(crate) fn frames(watching: Watching, encoder: Encoder, turn: Arc<Turn>) -> impl Stream<Item = Bytes> + Send {
+    futures::stream::unfold(Some((watching, encoder)), move |state| {
+        let turn = Arc::clone(&turn);
+        async move {
+            let (mut watching, mut encoder) = state?;
+            let next = turn.run(async move {
+                let step = watching.next().await?;
+                Some(encoder.frame(&step).await.map(|frame| (frame, Some((watching, encoder)))))
+            });
+            match next.await {
+                Ok(Some(Ok(next))) => Some(next),
+                Ok(None) => None,
+                Ok(Some(Err(error))) | Err(error) => Some((error_frame(&error), None)),
+            }
         }
     })
 }

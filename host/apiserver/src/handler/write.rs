@@ -15,6 +15,7 @@ use crate::registry::{
 };
 use crate::request::Target;
 use crate::status::{ApiError, ApiResult};
+use crate::turn;
 
 fn options(call: &Call) -> ApiResult<WriteOptions> {
     WriteOptions::parse(&call.query, call.header(header::USER_AGENT), &call.identity)
@@ -51,7 +52,7 @@ pub(super) async fn replace(registry: &Registry, call: &Call, at: &Locator, part
     Ok(reply(registry.update(at, part, &options, &Edit::Replace(object)).await?, warnings))
 }
 
-fn edit(
+async fn edit(
     registry: &Registry,
     call: &Call,
     at: &Locator,
@@ -75,7 +76,7 @@ fn edit(
                 ));
             }
             let configuration = decode::object(kind, &call.body)?.checked(options.validation, warnings)?;
-            let creation = authorization::resource(registry, &call.identity, "create", &target(at));
+            let creation = authorization::resource(registry, &call.identity, "create", &target(at)).await;
             Ok(Edit::Apply { configuration, creation })
         }
         _ if at.resource.custom() => Err(ApiError::unsupported_media_type(
@@ -102,7 +103,7 @@ fn target(at: &Locator) -> Target {
 pub(super) async fn patch(registry: &Registry, call: &Call, at: &Locator, part: Part) -> ApiResult<Reply> {
     let options = options(call)?;
     let mut warnings = Vec::new();
-    let edit = edit(registry, call, at, &options, &mut warnings)?;
+    let edit = edit(registry, call, at, &options, &mut warnings).await?;
     Ok(reply(registry.update(at, part, &options, &edit).await?, warnings))
 }
 
@@ -115,7 +116,7 @@ pub(super) async fn scale(registry: &Registry, call: &Call, at: &Locator, verb: 
             let scale = decode::object(call.header(header::CONTENT_TYPE), &call.body)?;
             Edit::Replace(scale.checked(options.validation, &mut warnings)?)
         }
-        "patch" => match edit(registry, call, at, &options, &mut warnings)? {
+        "patch" => match edit(registry, call, at, &options, &mut warnings).await? {
             // A Scale has no lists, so both merges are the same.
             Edit::Strategic(document) => Edit::Merge(document),
             edit => edit,
@@ -138,6 +139,7 @@ pub(super) async fn delete(registry: &Registry, call: &Call, at: &Locator) -> Ap
     match registry.delete(at, &delete_options(call)?).await? {
         Deleted::Pending(data) => Ok(Reply::json(data)),
         Deleted::Gone(data) => {
+            turn::long(data.len()).await;
             let object = parse(&data)?;
             let details = json!({"name": at.name, "group": at.resource.group, "kind": at.resource.plural, "uid": meta::uid(&object)});
             Ok(Reply::value(
@@ -167,6 +169,7 @@ pub(super) async fn evict(registry: &Registry, call: &Call, at: &Locator) -> Api
     let budgets = registry.in_store("policy", "poddisruptionbudgets")?;
     let request = ListRequest { namespace: Some(at.namespace.clone()), ..ListRequest::default() };
     for (key, data) in registry.list(&budgets, &request).await?.items {
+        turn::long(data.len()).await;
         let budget = parse(&data)?;
         if covers(&budget, &pod)
             && budget.pointer("/status/disruptionsAllowed").and_then(Value::as_i64).unwrap_or(0) <= 0

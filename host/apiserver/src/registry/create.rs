@@ -10,6 +10,7 @@ use crate::apply::{self, Owners, Writer};
 use crate::catalog::Resource;
 use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::{Change, Encoded, StoreError};
+use crate::turn;
 
 /// Names tried for one `generateName`.
 const TRIES: usize = 8;
@@ -123,7 +124,7 @@ impl Registry {
                 Err(error) => return Err(error.into()),
             }
         };
-        self.written(resource)?;
+        self.written(resource).await?;
         if resource.namespaced && !options.internal && !options.dry_run {
             self.take_back_if_homeless(at).await?;
         }
@@ -131,8 +132,10 @@ impl Registry {
     }
 
     /// Must be called after a write to `resource`.
-    pub(super) fn written(&self, resource: &Resource) -> ApiResult<()> {
+    pub(super) async fn written(&self, resource: &Resource) -> ApiResult<()> {
         if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+            // Of all of them, one writer after the other.
+            turn::long(usize::MAX).await;
             self.reload_catalog()?;
         }
         Ok(())

@@ -9,6 +9,7 @@ use crate::catalog::Resource;
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult};
 use crate::store::{Change, Encoded, Record, StoreError};
+use crate::turn;
 
 const RETRIES: usize = 16;
 /// Finalizers that tell the garbage collector what to do with dependents.
@@ -103,6 +104,7 @@ impl Registry {
     pub async fn delete(&self, at: &Locator, options: &DeleteOptions) -> ApiResult<Deleted> {
         for _ in 0..RETRIES {
             let record = self.read(&at.key())?.ok_or_else(|| at.not_found())?;
+            turn::long(record.data.len()).await;
             if let Some(deleted) = self.try_delete(at, options, &record).await? {
                 return Ok(deleted);
             }
@@ -139,7 +141,7 @@ impl Registry {
         };
         match self.store.write(&self.keyspace, change).await {
             Ok(event) => {
-                self.written(&at.resource)?;
+                self.written(&at.resource).await?;
                 let data = self.show(&at.resource, &event.data, event.revision)?;
                 Ok(Some(if waits { Deleted::Pending(data) } else { Deleted::Gone(data) }))
             }

@@ -12,6 +12,7 @@ use crate::catalog::Resource;
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::{Key, StoreError};
+use crate::turn;
 
 /// How long a request waits for a `resourceVersion` that is not reached yet.
 const FUTURE_WAIT: Duration = Duration::from_secs(3);
@@ -141,11 +142,22 @@ impl Registry {
     /// A page of objects, in key order.
     pub async fn list(&self, resource: &Resource, request: &ListRequest) -> ApiResult<Page> {
         self.wait_for(request.revision).await?;
+        if let Some(page) = self.page(resource, request, turn::SHORT)? {
+            return Ok(page);
+        }
+        turn::long(usize::MAX).await;
         self.list_now(resource, request)
     }
 
     /// As [`Registry::list`], for requests that do not name a revision to wait for.
     pub fn list_now(&self, resource: &Resource, request: &ListRequest) -> ApiResult<Page> {
+        // It ends with the objects, or with the page.
+        let page = self.page(resource, request, usize::MAX)?;
+        page.ok_or_else(|| ApiError::internal("a list was given up"))
+    }
+
+    /// The page, unless objects of more than `bytes` have to be looked at for it.
+    fn page(&self, resource: &Resource, request: &ListRequest, bytes: usize) -> ApiResult<Option<Page>> {
         let store_name = &resource.store;
         let prefix = Key::prefix(store_name, request.namespace.as_deref());
         let after = request.start.as_ref().map(|token| token.after.clone());
@@ -160,17 +172,31 @@ impl Registry {
             (Some(name), None, false, None) => Some(Key::new(store_name, "", name)),
             _ => None,
         };
+        // What was then follows from the whole history.
+        if at.is_some() && bytes != usize::MAX {
+            return Ok(None);
+        }
+        let mut left = bytes;
+        let mut given_up = false;
+        let (mut charged, mut refused) = (0, None);
         let limit = request.limit.unwrap_or(usize::MAX);
         let mut records = Vec::new();
         let (mut more, mut beyond) = (false, 0_u64);
         let count_rest = request.filter.selects_everything();
         let read = self.store.read(&self.keyspace, |view| {
             let mut visit = |record: crate::store::Record| {
+                let Some(rest) = left.checked_sub(record.data.len()) else {
+                    given_up = true;
+                    return false;
+                };
+                left = if bytes == usize::MAX { bytes } else { rest };
                 if records.len() < limit {
                     if request.filter.matches(&record.key, &record.data) {
+                        refused = turn::charge(record.data.len()).err();
+                        charged += record.data.len();
                         records.push(record);
                     }
-                    return true;
+                    return refused.is_none();
                 }
                 more = true;
                 beyond += 1;
@@ -190,13 +216,20 @@ impl Registry {
             Err(StoreError::Compacted { .. }) if request.start.is_some() => return Err(expired_continue(after)),
             other => other?,
         };
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        if given_up {
+            turn::give_back(charged);
+            return Ok(None);
+        }
         let next = more
             .then(|| records.last())
             .flatten()
             .map(|last| Token { rv: revision, after: last.key.as_str().to_owned() }.encode());
         let shown = self.conversion.show_all(resource, &records)?;
         let items = records.into_iter().map(|record| record.key).zip(shown).collect();
-        Ok(Page { revision, items, next, remaining: (more && count_rest).then_some(beyond) })
+        Ok(Some(Page { revision, items, next, remaining: (more && count_rest).then_some(beyond) }))
     }
 }
 

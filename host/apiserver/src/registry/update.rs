@@ -7,6 +7,7 @@ use super::{Edit, Locator, Registry, WriteOptions, Written, create, pipeline, sa
 use crate::apply::{self, Owners, Writer};
 use crate::status::{ApiError, ApiResult};
 use crate::store::{Change, Encoded, Record, StoreError};
+use crate::turn;
 
 /// Attempts when others write at the same time.
 const RETRIES: usize = 16;
@@ -43,7 +44,9 @@ impl Registry {
         edit: &Edit<'_>,
     ) -> ApiResult<Written> {
         for _ in 0..RETRIES {
-            let written = match self.read(&at.key())? {
+            let record = self.read(&at.key())?;
+            turn::long(record.as_ref().map_or(0, |record| record.data.len())).await;
+            let written = match record {
                 Some(record) => self.attempt(at, part, options, &record, edit).await?,
                 None => self.attempt_new(at, part, options, edit).await?,
             };
@@ -210,7 +213,7 @@ impl Registry {
         };
         match self.store.write(&self.keyspace, change).await {
             Ok(event) => {
-                self.written(resource)?;
+                self.written(resource).await?;
                 Ok(Some(Written { data: self.show(resource, &event.data, event.revision)?, created: false, warnings }))
             }
             Err(StoreError::Conflict { .. }) => Ok(None),

@@ -14,6 +14,7 @@ use crate::catalog::Resource;
 use crate::request::Query;
 use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::{Event, Key, Store, Subscription};
+use crate::turn;
 
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// Watches without `timeoutSeconds` end after this plus up to as much again, so that clients do not all return at once.
@@ -101,11 +102,23 @@ pub(crate) enum WatchStep {
     Bookmark(u64, bool),
 }
 
+impl WatchStep {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Initial(data, _) => data.len(),
+            Self::Event(_, event) => event.bytes(),
+            Self::Bookmark(..) => 0,
+        }
+    }
+}
+
 pub(crate) struct Watching {
     store: Arc<Store>,
     subscription: Subscription,
     filter: Filter,
     queue: VecDeque<WatchStep>,
+    /// Bytes of the state or history in `queue`, which are charged until they are sent.
+    backlog: usize,
     /// Live events up to this revision are in `queue` already.
     seen: u64,
     deadline: Instant,
@@ -123,11 +136,21 @@ impl Registry {
         let mut queue = VecDeque::new();
         let filter = &request.filter;
         let initial = request.initial;
+        // The whole state or history is looked at.
+        turn::long(usize::MAX).await;
+        let (mut backlog, mut refused) = (0, None);
+        let mut hold = |bytes| {
+            refused = turn::charge(bytes).err();
+            backlog += if refused.is_none() { bytes } else { 0 };
+            refused.is_none()
+        };
         let seen = self.store.read(&self.keyspace, |view| {
             if initial {
                 view.walk(&prefix, None, None, &mut |record| {
                     if filter.matches(&record.key, &record.data) {
+                        let held = hold(record.data.len());
                         queue.push_back(WatchStep::Initial(record.data, record.revision));
+                        return held;
                     }
                     true
                 })?;
@@ -135,12 +158,18 @@ impl Registry {
                 let after = request.revision.unwrap_or_else(|| view.revision());
                 for event in view.events(&prefix, after)? {
                     if let Some(change) = classify(filter, &event) {
+                        if !hold(event.bytes()) {
+                            break;
+                        }
                         queue.push_back(WatchStep::Event(change, event));
                     }
                 }
             }
             Ok(view.revision())
         })?;
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
         if initial && request.mark_initial {
             queue.push_back(WatchStep::Bookmark(seen, true));
         }
@@ -150,6 +179,7 @@ impl Registry {
             subscription,
             filter: request.filter.clone(),
             queue,
+            backlog,
             seen,
             deadline: now + request.timeout,
             bookmark_at: request.bookmarks.then(|| now + BOOKMARK_EVERY),
@@ -182,6 +212,9 @@ impl Watching {
     pub async fn next(&mut self) -> Option<WatchStep> {
         loop {
             if let Some(step) = self.queue.pop_front() {
+                let sent = step.bytes().min(self.backlog);
+                self.backlog -= sent;
+                turn::give_back(sent);
                 return Some(step);
             }
             if self.ended {
@@ -191,26 +224,29 @@ impl Watching {
             tokio::select! {
                 biased;
                 event = self.subscription.recv() => match event {
-                    Some(event) => self.take(event),
+                    Some(event) => self.take(event).await,
                     None => return None,
                 },
-                () = sleep_until(wake) => self.tick(),
+                () = sleep_until(wake) => self.tick().await,
             }
         }
     }
 
-    fn take(&mut self, event: Arc<Event>) {
+    async fn take(&mut self, event: Arc<Event>) {
         if event.revision <= self.seen {
             return;
         }
         self.seen = event.revision;
+        if !self.filter.selects_everything() {
+            turn::long(event.bytes()).await;
+        }
         if let Some(change) = classify(&self.filter, &event) {
             self.queue.push_back(WatchStep::Event(change, event));
         }
     }
 
     /// Time for a bookmark, or the end (with a last bookmark).
-    fn tick(&mut self) {
+    async fn tick(&mut self) {
         let now = Instant::now();
         self.ended = now >= self.deadline;
         if self.bookmark_at.is_some() {
@@ -219,7 +255,7 @@ impl Watching {
             let published = self.store.revision();
             loop {
                 match self.subscription.try_recv() {
-                    Ok(event) => self.take(event),
+                    Ok(event) => self.take(event).await,
                     Err(TryRecvError::Empty) => break,
                     // Cut off meanwhile: something up to `published` may be missing.
                     Err(TryRecvError::Disconnected) => {

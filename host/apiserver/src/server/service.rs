@@ -2,24 +2,29 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Method, Request, Response};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use hyper::upgrade::OnUpgrade;
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
-use crate::handler::{Body, Call, handle, refuse};
+use crate::handler::{Body, Call, authorize, handle, refuse};
 use crate::identity::Identity;
-use crate::request::Query;
-use crate::status::ApiError;
+use crate::registry::Registry;
+use crate::request::{Query, Route};
+use crate::status::{ApiError, ApiResult};
+use crate::turn::{self, Turn};
 
 /// Largest request body in bytes, as upstream's.
 const BODY_LIMIT: usize = 3 << 20;
+/// How long the rest of a body is read that is refused.
+const DISCARD: Duration = Duration::from_secs(5);
 
 /// A tower service that answers requests of one identity; see [`Server::service`].
 #[derive(Clone, Debug)]
@@ -54,7 +59,8 @@ where
     }
 }
 
-/// Answers a request of an identified sender; `watches` ends its watch.
+/// Answers a request of an identified sender; `watches` ends its watch. What the sender may not do, or holds too much for, is refused
+/// before anything of the body is read.
 pub(super) async fn answer<B>(
     server: &Server,
     identity: Identity,
@@ -67,29 +73,107 @@ where
 {
     let (mut head, body) = request.into_parts();
     let upgrade = head.extensions.remove::<OnUpgrade>();
-    let body = match Limited::new(body, BODY_LIMIT).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("Request entity too large: limit is {BODY_LIMIT}");
-            return refuse(&ApiError::new(413, "RequestEntityTooLarge", message));
-        }
-        Err(error) => return refuse(&ApiError::bad_request(format!("unable to read the request body: {error}"))),
-    };
     let call = Call {
         path: head.uri.path().to_owned(),
+        route: Route::parse(head.uri.path()),
         query: Query::parse(head.uri.query().unwrap_or_default()),
         method: head.method,
         headers: head.headers,
-        body,
+        body: Bytes::new(),
         identity,
         shutdown: watches,
         upgrade,
     };
-    if matches!(call.method, Method::GET | Method::HEAD) {
-        return handle(server.registry(), call).await;
+    match admitted(server.registry(), call, body).await {
+        Ok(response) => response,
+        Err(error) => refuse(&error),
     }
-    // A write is more than its commit (a CRD is served from then on), so it goes on when the client goes.
-    let registry = Arc::clone(server.registry());
-    let writing = tokio::spawn(async move { handle(&registry, call).await });
-    writing.await.unwrap_or_else(|error| refuse(&ApiError::internal(format!("the request was broken off: {error}"))))
+}
+
+async fn admitted<B>(registry: &Arc<Registry>, call: Call, body: B) -> ApiResult<Response<Body>>
+where
+    B: http_body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut body = pin!(body);
+    let begun = async {
+        // Probes are answered to everybody at any time.
+        let bytes = if matches!(call.route, Route::Health) { 0 } else { turn::REQUEST };
+        let turn = registry.turns.begin(&call.identity, bytes)?;
+        let registry = Arc::clone(registry);
+        let authorized = turn.run(async move { authorize(&registry, &call).await.map(|()| call) }).await??;
+        Ok::<_, ApiError>((turn, authorized))
+    };
+    let (turn, mut call) = match begun.await {
+        Ok(begun) => begun,
+        Err(error) => {
+            discard(body.as_mut()).await;
+            return Err(error);
+        }
+    };
+    call.body = match read(body.as_mut(), &turn).await {
+        Ok(body) => body,
+        Err(error) => {
+            discard(body.as_mut()).await;
+            return Err(error);
+        }
+    };
+    let registry = Arc::clone(registry);
+    let reads = matches!(call.method, Method::GET | Method::HEAD);
+    let handling = Arc::clone(&turn);
+    let handling = async move { handling.run(async move { handle(&registry, call).await }).await };
+    let response = if reads {
+        handling.await?
+    } else {
+        // A write is more than its commit (a CRD is served from then on), so it goes on when the client goes.
+        let broken = |error| ApiError::internal(format!("the request was broken off: {error}"));
+        tokio::spawn(handling).await.map_err(broken)??
+    };
+    Ok(response.map(|body| body.of(turn)))
+}
+
+/// The whole body, charged as it says how long it is, else as it comes.
+async fn read<B>(mut body: Pin<&mut B>, turn: &Turn) -> ApiResult<Bytes>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let too_large =
+        || ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {BODY_LIMIT}"));
+    let said = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if said > BODY_LIMIT {
+        return Err(too_large());
+    }
+    turn.charge(said)?;
+    let mut charged = said;
+    let mut whole = BytesMut::with_capacity(said);
+    while let Some(frame) = body.frame().await {
+        let frame = frame
+            .map_err(|error| ApiError::bad_request(format!("unable to read the request body: {}", error.into())))?;
+        let Ok(data) = frame.into_data() else { continue };
+        let length = whole.len() + data.len();
+        if length > BODY_LIMIT {
+            return Err(too_large());
+        }
+        if length > charged {
+            // As much again, as the buffer grows.
+            turn.charge(length)?;
+            charged += length;
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}
+
+/// Reads on what a client sends of a body that is refused, and keeps nothing: many a client reads no answer before it has sent
+/// everything.
+async fn discard<B: http_body::Body<Data = Bytes>>(mut body: Pin<&mut B>) {
+    let all = async {
+        let mut left = BODY_LIMIT;
+        while let Some(Ok(frame)) = body.frame().await {
+            let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return };
+            left = rest;
+        }
+    };
+    let _ = tokio::time::timeout(DISCARD, all).await;
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -13,6 +13,8 @@ use super::backend::StoredKeyspace;
 
 /// Events that a watcher may lag behind before its watch is ended; its client resumes from the history.
 const WATCH_BUFFER: usize = 1024;
+/// Bytes of these events, unless one alone is larger.
+const WATCH_BYTES: usize = 8 << 20;
 
 /// A key: resource, namespace (empty for cluster-scoped objects) and name. Parts are separated by NUL, which sorts before
 /// every character of a name, so that order by key is order by namespace, then name.
@@ -81,15 +83,47 @@ impl Event {
     pub fn new(revision: u64, key: Key, data: Bytes, previous: Option<Bytes>, deleted: bool) -> Self {
         Self { revision, key, data, previous, deleted, frame: OnceLock::new() }
     }
+
+    /// Bytes of both states.
+    pub fn bytes(&self) -> usize {
+        self.data.len() + self.previous.as_ref().map_or(0, Bytes::len)
+    }
 }
 
 struct Watcher {
     prefix: Box<str>,
     events: mpsc::Sender<Arc<Event>>,
+    lag: Arc<AtomicUsize>,
+}
+
+impl Watcher {
+    /// Whether there was room for the event.
+    fn take(&self, event: &Arc<Event>) -> bool {
+        let before = self.lag.fetch_add(event.bytes(), Ordering::Relaxed);
+        (before == 0 || before + event.bytes() <= WATCH_BYTES) && self.events.try_send(Arc::clone(event)).is_ok()
+    }
 }
 
 /// Events since the subscription; ends when the watcher was too slow or the keyspace is removed.
-pub(crate) type Subscription = mpsc::Receiver<Arc<Event>>;
+pub(crate) struct Subscription {
+    events: mpsc::Receiver<Arc<Event>>,
+    /// Bytes of the events in the buffer.
+    lag: Arc<AtomicUsize>,
+}
+
+impl Subscription {
+    pub async fn recv(&mut self) -> Option<Arc<Event>> {
+        let event = self.events.recv().await?;
+        self.lag.fetch_sub(event.bytes(), Ordering::Relaxed);
+        Some(event)
+    }
+
+    pub fn try_recv(&mut self) -> Result<Arc<Event>, mpsc::error::TryRecvError> {
+        let event = self.events.try_recv()?;
+        self.lag.fetch_sub(event.bytes(), Ordering::Relaxed);
+        Ok(event)
+    }
+}
 
 pub(crate) struct Keyspace {
     id: u32,
@@ -126,16 +160,15 @@ impl Keyspace {
 
     /// Subscribes to later writes to keys with this prefix.
     pub fn subscribe(&self, prefix: &str) -> Subscription {
-        let (events, subscription) = mpsc::channel(WATCH_BUFFER);
-        self.watchers.lock().push(Watcher { prefix: prefix.into(), events });
-        subscription
+        let (events, received) = mpsc::channel(WATCH_BUFFER);
+        let lag = Arc::new(AtomicUsize::new(0));
+        self.watchers.lock().push(Watcher { prefix: prefix.into(), events, lag: Arc::clone(&lag) });
+        Subscription { events: received, lag }
     }
 
     /// Notifies the watchers; those whose buffer is full or closed are removed.
     pub(super) fn publish(&self, event: &Arc<Event>) {
-        self.watchers.lock().retain(|watcher| {
-            !event.key.as_str().starts_with(&*watcher.prefix) || watcher.events.try_send(Arc::clone(event)).is_ok()
-        });
+        self.watchers.lock().retain(|watcher| !event.key.as_str().starts_with(&*watcher.prefix) || watcher.take(event));
     }
 
     /// Removes watchers whose receivers are closed.
