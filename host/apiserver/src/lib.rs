@@ -49,6 +49,7 @@ mod status;
 mod store;
 mod strategic;
 mod table;
+mod tree;
 mod turn;
 
 pub use config::{

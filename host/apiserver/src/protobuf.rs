@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use self::wire::{Payload, Reader};
 use crate::builtin::{self, Field, Message, Shape, Type};
+use crate::tree::{Refused, Tree};
 
 const MAGIC: &[u8] = b"k8s\0";
 /// Deepest nesting that is decoded. The deepest legitimate case is the schema inside a CRD.
@@ -35,6 +36,9 @@ pub enum ProtobufError {
     /// Embedded JSON is malformed.
     #[error("protobuf field {0} does not hold valid JSON")]
     Json(String),
+    /// What it becomes in memory is too much.
+    #[error(transparent)]
+    TooLarge(#[from] Refused),
     /// Messages nest too deep.
     #[error("protobuf message is nested too deep")]
     TooDeep,
@@ -51,8 +55,21 @@ pub enum ProtobufError {
     },
 }
 
-/// Decodes a request body to the JSON that the same client would have sent.
-pub fn decode(bytes: &[u8]) -> Result<Value, ProtobufError> {
+/// How deep a value is, and the tree that it is part of.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    depth: usize,
+    tree: &'a Tree,
+}
+
+impl Place<'_> {
+    fn deeper(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+}
+
+/// Decodes a request body to the JSON that the same client would have sent; what it takes is counted in `tree`.
+pub fn decode(bytes: &[u8], tree: &Tree) -> Result<Value, ProtobufError> {
     let body = bytes.strip_prefix(MAGIC).ok_or(ProtobufError::NoMagic)?;
     let unknown = Unknown::read(body)?;
     if !unknown.encoding.is_empty() {
@@ -68,7 +85,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, ProtobufError> {
     let mut fields = Map::new();
     fields.insert("apiVersion".to_owned(), Value::String(api_version));
     fields.insert("kind".to_owned(), Value::String(kind));
-    read_message(message, unknown.raw, &mut fields, 0)?;
+    read_message(message, unknown.raw, &mut fields, Place { depth: 0, tree })?;
     Ok(Value::Object(fields))
 }
 
@@ -111,15 +128,15 @@ fn read_message(
     message: &Message,
     bytes: &[u8],
     fields: &mut Map<String, Value>,
-    depth: usize,
+    at: Place<'_>,
 ) -> Result<(), ProtobufError> {
-    if depth > DEPTH_LIMIT {
+    if at.depth > DEPTH_LIMIT {
         return Err(ProtobufError::TooDeep);
     }
     let mut reader = Reader::new(bytes);
     while let Some((number, payload)) = reader.next()? {
-        if let Ok(at) = message.fields.binary_search_by_key(&number, |field| field.number) {
-            read_field(&message.fields[at], &payload, fields, depth)?;
+        if let Ok(index) = message.fields.binary_search_by_key(&number, |field| field.number) {
+            read_field(&message.fields[index], &payload, fields, at)?;
         }
     }
     Ok(())
@@ -129,41 +146,49 @@ fn read_field(
     field: &Field,
     payload: &Payload<'_>,
     fields: &mut Map<String, Value>,
-    depth: usize,
+    at: Place<'_>,
 ) -> Result<(), ProtobufError> {
     match field.shape {
         Shape::Inline => match field.ty {
             Type::Of(inner) => {
                 let message = inner.follow();
-                read_message(message, payload.bytes(message.name)?, fields, depth + 1)
+                read_message(message, payload.bytes(message.name)?, fields, at.deeper())
             }
             _ => Err(ProtobufError::Encoding(field.name.to_owned())),
         },
         Shape::One | Shape::Pointer => {
             // The parts of a message may come in several pieces.
             if let (Type::Of(message), Some(Value::Object(known))) = (field.ty, fields.get_mut(field.name)) {
-                return read_message(message.follow(), payload.bytes(field.name)?, known, depth + 1);
+                return read_message(message.follow(), payload.bytes(field.name)?, known, at.deeper());
             }
-            let value = read_value(field.name, field.ty, payload, depth)?;
+            let value = read_value(field.name, field.ty, payload, at)?;
             if field.shape == Shape::Pointer || field.kept || field.required || !is_zero(&value) {
                 // Times have no zero value in JSON.
                 if !value.is_null() {
+                    at.tree.field(field.name, fields.len())?;
                     fields.insert(field.name.to_owned(), value);
                 }
             }
             Ok(())
         }
         Shape::Many => {
+            if !fields.contains_key(field.name) {
+                at.tree.field(field.name, fields.len())?;
+            }
             let list = fields.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
             let Some(list) = list.as_array_mut() else { return Err(ProtobufError::Encoding(field.name.to_owned())) };
             match (field.ty, payload) {
                 (Type::Int32 | Type::Int64 | Type::Bool, Payload::Bytes(packed)) => {
                     let mut packed = Reader::new(packed);
                     while let Some(number) = packed.packed()? {
-                        list.push(read_value(field.name, field.ty, &Payload::Varint(number), depth)?);
+                        at.tree.item()?;
+                        list.push(read_value(field.name, field.ty, &Payload::Varint(number), at)?);
                     }
                 }
-                _ => list.push(read_value(field.name, field.ty, payload, depth)?),
+                _ => {
+                    at.tree.item()?;
+                    list.push(read_value(field.name, field.ty, payload, at)?);
+                }
             }
             Ok(())
         }
@@ -174,16 +199,20 @@ fn read_field(
             while let Some((number, payload)) = entry.next()? {
                 match number {
                     1 => key = payload.text(field.name)?,
-                    2 => value = Some(read_value(field.name, field.ty, &payload, depth)?),
+                    2 => value = Some(read_value(field.name, field.ty, &payload, at)?),
                     _ => {}
                 }
             }
             let value = match value {
                 Some(value) => value,
-                None => read_value(field.name, field.ty, &Payload::Bytes(&[]), depth)?,
+                None => read_value(field.name, field.ty, &Payload::Bytes(&[]), at)?,
             };
+            if !fields.contains_key(field.name) {
+                at.tree.field(field.name, fields.len())?;
+            }
             let map = fields.entry(field.name).or_insert_with(|| Value::Object(Map::new()));
             if let Some(map) = map.as_object_mut() {
+                at.tree.field(&key, map.len())?;
                 map.insert(key, value);
             }
             Ok(())
@@ -191,7 +220,13 @@ fn read_field(
     }
 }
 
-fn read_value(name: &str, ty: Type, payload: &Payload<'_>, depth: usize) -> Result<Value, ProtobufError> {
+fn read_value(name: &str, ty: Type, payload: &Payload<'_>, at: Place<'_>) -> Result<Value, ProtobufError> {
+    if let Payload::Bytes(bytes) = payload
+        && !matches!(ty, Type::Of(_))
+    {
+        // As base64.
+        at.tree.text(bytes.len() * 4 / 3)?;
+    }
     Ok(match ty {
         Type::String => Value::String(payload.text(name)?),
         Type::Bool => Value::Bool(payload.varint(name)? != 0),
@@ -204,14 +239,14 @@ fn read_value(name: &str, ty: Type, payload: &Payload<'_>, depth: usize) -> Resu
         Type::MicroTime => special::time(name, payload.bytes(name)?, true)?,
         Type::Quantity => special::quantity(name, payload.bytes(name)?)?,
         Type::IntOrString => special::int_or_string(name, payload.bytes(name)?)?,
-        Type::Fields | Type::Json => special::json(name, payload.bytes(name)?)?,
-        Type::Strings => special::strings(name, payload.bytes(name)?)?,
+        Type::Fields | Type::Json => special::json(name, payload.bytes(name)?, at)?,
+        Type::Strings => special::strings(name, payload.bytes(name)?, at)?,
         Type::SchemaOrArray | Type::SchemaOrBool | Type::SchemaOrStrings => {
-            special::schema_or(name, ty, payload.bytes(name)?, depth)?
+            special::schema_or(name, ty, payload.bytes(name)?, at)?
         }
         Type::Of(message) => {
             let mut fields = Map::new();
-            read_message(message.follow(), payload.bytes(name)?, &mut fields, depth + 1)?;
+            read_message(message.follow(), payload.bytes(name)?, &mut fields, at.deeper())?;
             Value::Object(fields)
         }
     })

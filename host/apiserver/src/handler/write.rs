@@ -63,7 +63,7 @@ async fn edit(
     let document = |warnings: &mut Vec<String>| decode::json(&call.body)?.checked(options.validation, warnings);
     match kind {
         "application/json-patch+json" => {
-            let patch: json_patch::Patch = serde_json::from_slice(&call.body)
+            let patch = serde_json::from_value::<json_patch::Patch>(decode::json(&call.body)?.object)
                 .map_err(|error| ApiError::bad_request(format!("unable to decode the JSON patch: {error}")))?;
             Ok(Edit::Json(patch.try_into()?))
         }

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::wire::Reader;
-use super::{ProtobufError, read_message};
+use super::{Place, ProtobufError, read_message};
 use crate::builtin::{self, Type};
+use crate::tree;
 
 /// Seconds and nanoseconds since 1970, as RFC 3339; null when neither is set: the zero time is encoded as an empty
 /// message.
@@ -50,7 +51,7 @@ pub(super) fn int_or_string(name: &str, bytes: &[u8]) -> Result<Value, ProtobufE
     Ok(if is_text { Value::String(text) } else { Value::from(number_value) })
 }
 
-pub(super) fn json(name: &str, bytes: &[u8]) -> Result<Value, ProtobufError> {
+pub(super) fn json(name: &str, bytes: &[u8], at: Place<'_>) -> Result<Value, ProtobufError> {
     let mut raw: &[u8] = &[];
     let mut reader = Reader::new(bytes);
     while let Some((number, payload)) = reader.next()? {
@@ -61,24 +62,25 @@ pub(super) fn json(name: &str, bytes: &[u8]) -> Result<Value, ProtobufError> {
     if raw.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(raw).map_err(|_| ProtobufError::Json(name.to_owned()))
+    tree::json(raw, at.tree, &mut Vec::new()).map_err(|_| ProtobufError::Json(name.to_owned()))
 }
 
-pub(super) fn strings(name: &str, bytes: &[u8]) -> Result<Value, ProtobufError> {
+pub(super) fn strings(name: &str, bytes: &[u8], at: Place<'_>) -> Result<Value, ProtobufError> {
     let mut items = Vec::new();
     let mut reader = Reader::new(bytes);
     while let Some((number, payload)) = reader.next()? {
         if number == 1 {
+            at.tree.item()?;
             items.push(Value::String(payload.text(name)?));
         }
     }
     Ok(Value::Array(items))
 }
 
-pub(super) fn schema_or(name: &str, ty: Type, bytes: &[u8], depth: usize) -> Result<Value, ProtobufError> {
+pub(super) fn schema_or(name: &str, ty: Type, bytes: &[u8], at: Place<'_>) -> Result<Value, ProtobufError> {
     let schema = |bytes: &[u8]| {
         let mut fields = serde_json::Map::new();
-        read_message(builtin::message("apiextensions.v1.JSONSchemaProps"), bytes, &mut fields, depth + 1)
+        read_message(builtin::message("apiextensions.v1.JSONSchemaProps"), bytes, &mut fields, at.deeper())
             .map(|()| Value::Object(fields))
     };
     let (mut one, mut many, mut allows) = (None, Vec::new(), false);
@@ -87,8 +89,14 @@ pub(super) fn schema_or(name: &str, ty: Type, bytes: &[u8], depth: usize) -> Res
         match (ty, number) {
             (Type::SchemaOrBool, 1) => allows = payload.varint(name)? != 0,
             (Type::SchemaOrBool, 2) | (_, 1) => one = Some(schema(payload.bytes(name)?)?),
-            (Type::SchemaOrArray, 2) => many.push(schema(payload.bytes(name)?)?),
-            (Type::SchemaOrStrings, 2) => many.push(Value::String(payload.text(name)?)),
+            (Type::SchemaOrArray, 2) => {
+                at.tree.item()?;
+                many.push(schema(payload.bytes(name)?)?);
+            }
+            (Type::SchemaOrStrings, 2) => {
+                at.tree.item()?;
+                many.push(Value::String(payload.text(name)?));
+            }
             _ => {}
         }
     }

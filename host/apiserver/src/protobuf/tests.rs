@@ -2,9 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{ProtobufError, decode};
+use super::ProtobufError;
+use crate::tree::Tree;
 
 /// A length-delimited field.
+fn decode(bytes: &[u8]) -> Result<Value, ProtobufError> {
+    super::decode(bytes, &Tree::default())
+}
+
 fn bytes(number: u64, content: &[u8]) -> Vec<u8> {
     let mut out = varint(number << 3 | 2);
     out.extend(varint(content.len() as u64));

@@ -4,8 +4,9 @@ use serde_json::{Map, Value};
 
 use super::path::Path;
 use super::{Schema, object_meta};
+use crate::tree::mention;
 
-/// Drops undeclared fields from `object` and returns their paths, such as `spec.x` or `spec.list[0].y`.
+/// Drops undeclared fields from `object` and returns the paths of the first hundred, such as `spec.x` or `spec.list[0].y`.
 ///
 /// `apiVersion`, `kind` and `metadata` of Kubernetes objects are always kept; within `metadata` only what every
 /// object may carry. In built-in kinds nulls are dropped as well, silently.
@@ -38,7 +39,7 @@ fn object(schema: &Schema, fields: &mut Map<String, Value>, path: &Path<'_>, dro
         fields.retain(|name, _| {
             let keep = implied(name) || schema.property(name).is_some();
             if !keep {
-                dropped.push(path.field(name).to_string());
+                mention(dropped, &path.field(name));
             }
             keep
         });
