@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use crate::apply::{self, ApplyError, Writer};
 use crate::bounded_patch::BoundedPatch;
+use crate::handler::decode;
 use crate::schema::{self, Schema};
+use crate::tree::Tree;
 
 /// The object as it is stored on creation: pruned and defaulted. `None` when the schema rejects it.
 ///
@@ -18,6 +20,14 @@ pub fn created(openapi_v3_schema: &Value, object: &Value) -> Result<Option<Value
     schema::drop_nulls(&schema, &mut object);
     schema::default(&schema, &mut object);
     Ok(schema::validate(&schema, &object, None).is_empty().then_some(object))
+}
+
+/// Reads a request body of this content type: whether it is taken, and the bytes that its values were counted as.
+#[must_use]
+pub fn body(content_type: &str, body: &[u8]) -> (bool, usize) {
+    let tree = Tree::default();
+    let taken = decode::counted(content_type, body, &tree).is_ok();
+    (taken, tree.bytes())
 }
 
 /// The bytes that the evaluation of one CEL rule may hold.

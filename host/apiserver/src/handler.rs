@@ -3,7 +3,7 @@
 mod authentication;
 mod authorization;
 mod body;
-mod decode;
+pub(crate) mod decode;
 mod discovery;
 mod dispatch;
 mod negotiation;

@@ -25,6 +25,12 @@ const NODE: usize = 640;
 const NODE_FIELDS: usize = 11;
 const FIELD: usize = 128;
 
+/// Bytes that the YAML reader holds for each of a text that is all tokens, or comments.
+const TOKENS: usize = 4;
+/// What the anchors of a YAML text stand for is kept until its end: so many tokens, and bytes of their texts.
+const ANCHORED: usize = 5_000;
+const ANCHORED_BYTES: usize = 512 << 10;
+
 /// Duplicates and unknown fields that are told, and bytes of each.
 const MENTIONED: usize = 100;
 const MENTION: usize = 256;
@@ -62,6 +68,11 @@ impl Tree {
             *self.refused.borrow_mut() = Some(error);
             Refused
         })
+    }
+
+    /// What was counted, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.get()
     }
 
     /// A text of a value.
@@ -111,7 +122,11 @@ pub(crate) fn json(text: &[u8], tree: &Tree, duplicates: &mut Vec<String>) -> Re
 
 /// Reads a YAML text; an alias counts as what it stands for.
 pub(crate) fn yaml(text: &str, tree: &Tree) -> Result<Value, serde_saphyr::Error> {
-    serde_saphyr::with_deserializer_from_str(text, |deserializer| {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_recorded_anchor_events: ANCHORED, max_recorded_anchor_bytes: ANCHORED_BYTES },
+    };
+    tree.add(text.len() * TOKENS).map_err(de::Error::custom)?;
+    serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
         Reader { path: &Path::Root, duplicates: &mut Vec::new(), tree }.deserialize(deserializer)
     })
 }
@@ -237,7 +252,7 @@ mod tests {
     fn read(text: &str) -> Result<usize, u16> {
         let tree = Tree::default();
         match json(text.as_bytes(), &tree, &mut Vec::new()) {
-            Ok(_) => Ok(tree.bytes.get()),
+            Ok(_) => Ok(tree.bytes()),
             Err(_) => Err(tree.refused().unwrap().code),
         }
     }

@@ -1,6 +1,5 @@
 //! Request bodies: JSON, YAML and protobuf into JSON.
 
-use bytes::Bytes;
 use serde_json::Value;
 
 use crate::protobuf;
@@ -21,44 +20,47 @@ pub(crate) fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-pub(crate) fn object(content_type: &str, body: &Bytes) -> ApiResult<Decoded> {
-    match essence(content_type) {
-        "" | "application/json" | "text/plain" | "application/x-www-form-urlencoded" => json(body),
-        "application/yaml" | "application/apply-patch+yaml" => yaml(body),
+/// # Errors
+/// 400 for what is malformed, 413 and 429 for what becomes too much in memory, 415 for another content type.
+pub(crate) fn object(content_type: &str, body: &[u8]) -> ApiResult<Decoded> {
+    counted(content_type, body, &Tree::default())
+}
+
+/// As [`object`], counted in `tree`.
+pub(crate) fn counted(content_type: &str, body: &[u8], tree: &Tree) -> ApiResult<Decoded> {
+    let mut duplicates = Vec::new();
+    // Every JSON text is YAML, but our JSON reader is faster and says more.
+    let braced = || body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let read = match essence(content_type) {
+        "" | "application/json" | "text/plain" | "application/x-www-form-urlencoded" => {
+            json_in(body, tree, &mut duplicates)
+        }
+        "application/yaml" | "application/apply-patch+yaml" if braced() => json_in(body, tree, &mut duplicates),
+        "application/yaml" | "application/apply-patch+yaml" => yaml(body, tree),
         "application/vnd.kubernetes.protobuf" => {
-            let tree = Tree::default();
-            let object = protobuf::decode(body, &tree)
-                .map_err(|error| tree.refused().unwrap_or_else(|| ApiError::bad_request(error.to_string())))?;
-            Ok(Decoded { object, duplicates: Vec::new() })
+            protobuf::decode(body, tree).map_err(|error| ApiError::bad_request(error.to_string()))
         }
         _ => Err(ApiError::unsupported_media_type(ACCEPTED)),
-    }
+    };
+    let object = read.map_err(|error| tree.refused().unwrap_or(error))?;
+    Ok(Decoded { object, duplicates })
 }
 
 /// Decodes JSON, noticing duplicate fields.
 pub(crate) fn json(body: &[u8]) -> ApiResult<Decoded> {
-    let (tree, mut duplicates) = (Tree::default(), Vec::new());
-    let object = tree::json(body, &tree, &mut duplicates).map_err(|error| {
-        let wrong = || ApiError::bad_request(format!("unable to decode the request body: {error}"));
-        tree.refused().unwrap_or_else(wrong)
-    })?;
-    Ok(Decoded { object, duplicates })
+    object("application/json", body)
 }
 
-fn yaml(body: &[u8]) -> ApiResult<Decoded> {
-    // Every JSON text is YAML, but our JSON reader is faster and says more.
-    if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
-        return json(body);
-    }
+fn json_in(body: &[u8], tree: &Tree, duplicates: &mut Vec<String>) -> ApiResult<Value> {
+    tree::json(body, tree, duplicates)
+        .map_err(|error| ApiError::bad_request(format!("unable to decode the request body: {error}")))
+}
+
+fn yaml(body: &[u8], tree: &Tree) -> ApiResult<Value> {
     let text = std::str::from_utf8(body).map_err(|_| ApiError::bad_request("the request body is not UTF-8"))?;
-    let tree = Tree::default();
-    let object = tree::yaml(text, &tree).map_err(|error| {
-        tree.refused().unwrap_or_else(|| ApiError::bad_request(format!("error decoding YAML: {error}")))
-    })?;
-    if nests_beyond(&object, NESTING) {
-        return Err(too_deep());
-    }
-    Ok(Decoded { object, duplicates: Vec::new() })
+    let object =
+        tree::yaml(text, tree).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+    if nests_beyond(&object, NESTING) { Err(too_deep()) } else { Ok(object) }
 }
 
 impl Decoded {
@@ -93,8 +95,8 @@ mod tests {
 
     #[test]
     fn yaml_and_json_bodies_decode_alike() {
-        let yaml = Bytes::from_static(b"kind: K\nspec:\n  n: 3\n  t: \"3\"\n");
-        assert_eq!(object("application/yaml", &yaml).unwrap().object, json!({"kind": "K", "spec": {"n": 3, "t": "3"}}));
-        assert_eq!(object("text/html", &yaml).err().map(|e| e.code), Some(415));
+        let yaml = b"kind: K\nspec:\n  n: 3\n  t: \"3\"\n";
+        assert_eq!(object("application/yaml", yaml).unwrap().object, json!({"kind": "K", "spec": {"n": 3, "t": "3"}}));
+        assert_eq!(object("text/html", yaml).err().map(|e| e.code), Some(415));
     }
 }
