@@ -149,6 +149,26 @@ async fn a_watcher_that_does_not_read_is_cut_off() {
 }
 
 #[tokio::test]
+async fn a_watcher_that_lags_by_many_bytes_is_cut_off() {
+    for (name, store, _dir) in stores(keep(10_000)) {
+        let keyspace = store.keyspace("k");
+        let large = |n: usize, bytes| {
+            let value = Encoded::of(&json!({"metadata": {"name": n.to_string()}, "data": "x".repeat(bytes)}));
+            Change { value, ..change(&format!("o{n}"), None, 0, false) }
+        };
+        let mut slow = keyspace.subscribe("things\0");
+        let mut reads = keyspace.subscribe("things\0");
+        for n in 0..12 {
+            // The first is larger than all that may wait, and comes alone.
+            store.write(&keyspace, large(n, if n == 0 { 9 << 20 } else { 1 << 20 })).await.unwrap();
+            assert!(reads.recv().await.is_some(), "{name}: who reads loses nothing");
+        }
+        assert!(slow.recv().await.is_some(), "{name}");
+        assert!(slow.recv().await.is_none(), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_reopened_database_goes_on_where_it_ended() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.redb");
