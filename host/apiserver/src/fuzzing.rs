@@ -18,7 +18,7 @@ pub fn created(openapi_v3_schema: &Value, object: &Value) -> Result<Option<Value
     let mut object = object.clone();
     schema::prune(&schema, &mut object);
     schema::drop_nulls(&schema, &mut object);
-    schema::default(&schema, &mut object);
+    schema::default(&schema, &mut object, &Tree::default()).map_err(|error| error.to_string())?;
     Ok(schema::validate(&schema, &object, None).is_empty().then_some(object))
 }
 

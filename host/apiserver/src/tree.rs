@@ -49,6 +49,11 @@ pub(crate) struct Tree {
 pub(crate) struct Refused;
 
 impl Tree {
+    /// One that is bounded, and charged to nobody: it is gone before the request is.
+    pub fn uncharged() -> Self {
+        Self { charged: Cell::new(usize::MAX), ..Self::default() }
+    }
+
     /// Counts bytes before they are made.
     ///
     /// # Errors
@@ -93,6 +98,23 @@ impl Tree {
             _ => FIELD,
         };
         self.add(name.len() + TEXT + place)
+    }
+
+    /// A copy of a value.
+    pub fn copy(&self, value: &Value) -> Result<Value, Refused> {
+        self.value(value).map(|()| value.clone())
+    }
+
+    fn value(&self, value: &Value) -> Result<(), Refused> {
+        match value {
+            Value::String(text) => self.text(text.len()),
+            Value::Array(items) => items.iter().try_for_each(|item| self.item().and_then(|()| self.value(item))),
+            Value::Object(fields) => fields.iter().enumerate().try_for_each(|(index, (name, value))| {
+                self.field(name, index)?;
+                self.value(value)
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Why it was refused, if it was.

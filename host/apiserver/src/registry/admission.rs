@@ -3,7 +3,11 @@
 use capwasm_object::meta;
 use serde_json::Value;
 
-use super::{Locator, Registry, WriteOptions, conversion, nests_beyond, pipeline::NESTING, too_deep};
+use super::{
+    Locator, Registry, WriteOptions, conversion, nests_beyond,
+    pipeline::{NESTING, fill_in},
+    too_deep,
+};
 use crate::config::{GroupKind, NotAdmitted};
 use crate::schema;
 use crate::status::{ApiError, ApiResult, Cause};
@@ -25,7 +29,7 @@ impl Registry {
     ) -> ApiResult<Value> {
         let resource = &at.resource;
         if let Some(schema) = &resource.storage_schema {
-            schema::default(schema, &mut object);
+            fill_in(schema, &mut object)?;
         }
         let kind = GroupKind::new(&resource.group, &resource.kind);
         for (_, hook) in self.config.admission.iter().filter(|(known, _)| *known == kind) {
@@ -88,7 +92,7 @@ fn accepted(at: &Locator, mut before: Value, mut changed: Value) -> ApiResult<Va
     if let Some(schema) = &resource.storage_schema {
         schema::prune(schema, &mut changed);
         schema::drop_nulls(schema, &mut changed);
-        schema::default(schema, &mut changed);
+        fill_in(schema, &mut changed)?;
     }
     Ok(changed)
 }

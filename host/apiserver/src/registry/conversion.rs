@@ -11,6 +11,7 @@ use crate::config::{ConversionError, ConvertedKind, Converter};
 use crate::schema;
 use crate::status::{ApiError, ApiResult};
 use crate::store::Record;
+use crate::tree::Tree;
 
 /// Objects converted in one call.
 const BATCH: usize = 100;
@@ -111,7 +112,8 @@ fn defaulted(resource: &Resource, mut object: Value) -> Value {
     if let Some(schema) = &resource.schema
         && resource.custom()
     {
-        schema::default(schema, &mut object);
+        // One that was stored before there were so many defaults is shown with those for which there is room.
+        let _ = schema::default(schema, &mut object, &Tree::uncharged());
     }
     object
 }

@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use super::{FieldValidation, Locator, Registry, WriteOptions};
 use crate::catalog::Resource;
-use crate::schema::{self, FieldError};
+use crate::schema::{self, FieldError, Schema};
 use crate::status::{ApiError, ApiResult, Cause};
 use crate::store::Encoded;
+use crate::tree::Tree;
 
 /// Deepest nesting of an object: as deep as the JSON parser follows, so that what is stored can be read again.
 pub(crate) const NESTING: usize = 127;
@@ -63,7 +64,7 @@ impl Registry {
         let resource = &at.resource;
         let mut object = shaped(at, object, options, warnings)?;
         if let Some(schema) = resource.schema.as_ref().filter(|_| resource.foreign()) {
-            schema::default(schema, &mut object);
+            fill_in(schema, &mut object)?;
             refuse_invalid(at, schema::validate(schema, &object, old))?;
         }
         self.to_storage(resource, object)
@@ -103,6 +104,13 @@ fn shaped(at: &Locator, mut object: Value, options: &WriteOptions, warnings: &mu
         }
     }
     Ok(object)
+}
+
+/// Sets the defaults of the schema.
+pub(super) fn fill_in(schema: &Schema, object: &mut Value) -> ApiResult<()> {
+    let tree = Tree::default();
+    schema::default(schema, object, &tree)
+        .map_err(|refused| tree.refused().unwrap_or_else(|| ApiError::internal(refused.to_string())))
 }
 
 fn refuse_invalid(at: &Locator, errors: Vec<FieldError>) -> ApiResult<()> {

@@ -3,12 +3,16 @@
 use serde_json::Value;
 
 use super::Schema;
+use crate::tree::{Refused, Tree};
 
 /// Sets absent fields of present objects to their defaults; a null where null is not allowed counts as absent if the
-/// field has a default.
-pub fn default(schema: &Schema, object: &mut Value) {
+/// field has a default. What it adds is counted in `tree`: a list of a million empty objects may have a large default for each.
+///
+/// # Errors
+/// When that is too much; the rest is as it was.
+pub fn default(schema: &Schema, object: &mut Value, tree: &Tree) -> Result<(), Refused> {
     if !schema.has_defaults {
-        return;
+        return Ok(());
     }
     match object {
         Value::Object(fields) => {
@@ -19,11 +23,12 @@ pub fn default(schema: &Schema, object: &mut Value) {
                 if let Some(value) = &child.default {
                     let absent = fields.get(name.as_ref()).is_none_or(|found| found.is_null() && !child.nullable);
                     if absent {
-                        fields.insert(name.to_string(), value.as_ref().clone());
+                        tree.field(name, fields.len())?;
+                        fields.insert(name.to_string(), tree.copy(value)?);
                     }
                 }
                 if let Some(value) = fields.get_mut(name.as_ref()) {
-                    default(child, value);
+                    default(child, value, tree)?;
                 }
             }
             if let Some(child) = schema.additional.as_deref().filter(|child| child.has_defaults) {
@@ -32,10 +37,10 @@ pub fn default(schema: &Schema, object: &mut Value) {
                         continue;
                     }
                     match &child.default {
-                        Some(fallback) if value.is_null() && !child.nullable => *value = fallback.as_ref().clone(),
+                        Some(fallback) if value.is_null() && !child.nullable => *value = tree.copy(fallback)?,
                         _ => {}
                     }
-                    default(child, value);
+                    default(child, value, tree)?;
                 }
             }
         }
@@ -43,13 +48,14 @@ pub fn default(schema: &Schema, object: &mut Value) {
             if let Some(child) = schema.items.as_deref() {
                 for item in items {
                     match &child.default {
-                        Some(fallback) if item.is_null() && !child.nullable => *item = fallback.as_ref().clone(),
+                        Some(fallback) if item.is_null() && !child.nullable => *item = tree.copy(fallback)?,
                         _ => {}
                     }
-                    default(child, item);
+                    default(child, item, tree)?;
                 }
             }
         }
         _ => {}
     }
+    Ok(())
 }

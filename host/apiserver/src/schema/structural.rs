@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::error::{FieldError, FieldReason};
 use super::path::Path;
 use super::{ListType, Schema, Type, prune, validate};
+use crate::tree::Tree;
 
 const NEVER: &[&str] = &[
     "$ref",
@@ -228,7 +229,10 @@ pub(super) fn check_default(schema: &Schema, path: &Path<'_>, errors: &mut Vec<F
         errors.push(invalid(&path, &unknown, "must not have unknown fields"));
     }
     let mut complete = pruned;
-    super::default(schema, &mut complete);
+    if super::default(schema, &mut complete, &Tree::default()).is_err() {
+        errors.push(invalid(&path, "", "takes too much memory with the defaults inside it"));
+        return;
+    }
     for error in validate(schema, &complete, None) {
         errors.push(FieldError { path: path.to_string(), reason: error.reason, message: error.message });
     }

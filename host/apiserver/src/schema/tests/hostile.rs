@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::{Schema, default, prune};
 use super::{errors_of, with_spec};
+use crate::tree::Tree;
 
 /// Time limit of each test, for an unoptimised build on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,7 +35,31 @@ fn an_object_nested_deeper_than_its_schema_is_cut() {
     }
     object["spec"]["a"] = deep;
     assert_eq!(prune(&schema, &mut object), ["spec.a.a"]);
-    default(&schema, &mut object);
+    default(&schema, &mut object, &Tree::default()).unwrap();
+}
+
+#[test]
+fn defaults_that_multiply_what_an_object_has_are_refused() {
+    let text = json!({"type": "string", "default": "x".repeat(1 << 10)});
+    let field = json!({"type": "object", "properties": {"a": text}});
+    let whole = json!({"type": "object", "nullable": false, "default": {"a": "x".repeat(1 << 10)}});
+    for (what, schema, spec) in [
+        ("in items", json!({"type": "array", "items": field}), json!([{}])),
+        ("of items", json!({"type": "array", "items": whole}), json!([null])),
+        ("in values", json!({"type": "object", "additionalProperties": field}), json!([{}])),
+        ("of values", json!({"type": "object", "additionalProperties": whole}), json!([null])),
+    ] {
+        let schema = with_spec(schema);
+        let of = |times: usize| {
+            let item = &spec[0];
+            let keyed = || (0..times).map(|index| (index.to_string(), item.clone())).collect();
+            let spec = if what.ends_with("items") { json!(vec![item; times]) } else { Value::Object(keyed()) };
+            let (tree, mut object) = (Tree::default(), json!({"spec": spec}));
+            default(&schema, &mut object, &tree).map_err(|_| tree.refused().map(|error| error.code))
+        };
+        assert_eq!(of(100), Ok(()), "{what}");
+        assert_eq!(of(100_000), Err(Some(413)), "{what}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::super::{default, of_kind, prune, validate};
 use crate::builtin::{kinds, message_of};
+use crate::tree::Tree;
 
 #[test]
 fn every_kind_has_a_schema_and_a_message() {
@@ -30,7 +31,7 @@ fn typed_objects_are_pruned_defaulted_and_checked() {
     let mut dropped = prune(schema, &mut service);
     dropped.sort();
     assert_eq!(dropped, ["metadata.odd", "more", "spec.ports[0].odd"]);
-    default(schema, &mut service);
+    default(schema, &mut service, &Tree::default()).unwrap();
     assert_eq!(service["spec"]["ports"], json!([{"port": 80, "targetPort": "http", "protocol": "TCP"}]));
     assert_eq!(service["metadata"], json!({"name": "a"}));
     assert_eq!(validate(schema, &service, None), []);
@@ -100,7 +101,7 @@ fn what_real_manifests_contain_is_accepted() {
     for (name, group, kind, mut object) in table {
         let schema = of_kind(group, "v1", kind).unwrap();
         assert_eq!(prune(schema, &mut object), Vec::<String>::new(), "{name}");
-        default(schema, &mut object);
+        default(schema, &mut object, &Tree::default()).unwrap();
         assert_eq!(validate(schema, &object, None), [], "{name}");
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::{Schema, default, prune, validate};
 use super::{errors_of, with_spec};
+use crate::tree::Tree;
 
 #[test]
 fn pruning_drops_what_is_not_declared_and_names_it() {
@@ -145,7 +146,7 @@ fn defaults_fill_absent_fields_of_present_objects() {
     for (name, spec, given, expected) in table {
         let schema = with_spec(spec);
         let mut object = json!({"spec": given});
-        default(&schema, &mut object);
+        default(&schema, &mut object, &Tree::default()).unwrap();
         assert_eq!(object["spec"], expected, "{name}");
     }
 }
