@@ -360,8 +360,12 @@ async fn a_broken_bootstrap_is_told_with_the_end_of_its_log() {
     let machine = objects.until("DockerMachine", &name, "its bootstrap has failed", failed).await;
     let (_, _, message) = condition(&machine, "BootstrapExecSucceeded");
     assert!(message.contains("this is the reason") && message.contains('3'), "{message}");
-    let events = objects.events("DockerMachine", &name).await;
-    assert!(events.iter().any(|(_, message, _)| message.contains("this is the reason")), "{events:?}");
+    wait::until("an event tells it as well", async || {
+        let events = objects.events("DockerMachine", &name).await;
+        let told = events.iter().any(|(_, message, _)| message.contains("this is the reason"));
+        if told { Ok(()) } else { Err(format!("{events:?}")) }
+    })
+    .await;
     let engine = management.engine();
     wait::unchanged("a machine that failed is not tried again", Duration::from_secs(2), async || {
         engine.containers("broken").await

@@ -42,7 +42,8 @@ fn an_object_nested_deeper_than_its_schema_is_cut() {
 fn defaults_that_multiply_what_an_object_has_are_refused() {
     let text = json!({"type": "string", "default": "x".repeat(1 << 10)});
     let field = json!({"type": "object", "properties": {"a": text}});
-    let whole = json!({"type": "object", "nullable": false, "default": {"a": "x".repeat(1 << 10)}});
+    let mut whole = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    whole["default"] = json!({"a": "x".repeat(1 << 10)});
     for (what, schema, spec) in [
         ("in items", json!({"type": "array", "items": field}), json!([{}])),
         ("of items", json!({"type": "array", "items": whole}), json!([null])),
