@@ -1,15 +1,11 @@
 //! What a write of an object like a Machine costs from request to answer, in process and in memory: time, and bytes allocated.
 //! Prints one line per figure; `watch` is a status patch that four watchers read.
 
-// An allocator is the only place where all allocations pass.
-#![allow(unsafe_code, reason = "counts what the system's allocator is asked for, and hands it on")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::error::Error;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use capwasm_apiserver::{Identity, Server, ServerConfig, Store};
+use capwasm_test_support::counting::{self, Counting};
 use futures::AsyncBufReadExt as _;
 use futures::StreamExt as _;
 use futures::stream::select_all;
@@ -18,24 +14,6 @@ use serde_json::{Value, json};
 const OBJECTS: usize = 2_000;
 const WATCHERS: usize = 4;
 const MACHINES: &str = "/apis/bench.example/v1/namespaces/default/machines";
-
-static ALLOCATED: AtomicU64 = AtomicU64::new(0);
-
-struct Counting;
-
-// SAFETY: every call is handed on as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.fetch_add(layout.size() as u64, Ordering::Relaxed);
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -110,7 +88,7 @@ impl Api {
             "POST" => MACHINES.to_owned(),
             _ => format!("{MACHINES}/machine-{index}{query}"),
         };
-        let (before, started) = (ALLOCATED.load(Ordering::Relaxed), Instant::now());
+        let (before, started) = (counting::allocated(), Instant::now());
         for index in 0..OBJECTS {
             self.send(method, &path(index), content, &body(index)).await?;
         }
@@ -121,7 +99,7 @@ impl Api {
 
 fn report(what: &str, before: u64, started: Instant) {
     let micros = started.elapsed().as_secs_f64() * 1e6 / OBJECTS as f64;
-    let bytes = (ALLOCATED.load(Ordering::Relaxed) - before) / OBJECTS as u64;
+    let bytes = (counting::allocated() - before) / OBJECTS as u64;
     println!("{what}: {micros:.0} µs, {bytes} bytes allocated per operation");
 }
 
@@ -162,7 +140,7 @@ async fn main() -> Result<(), Failure> {
     for _ in 0..WATCHERS * OBJECTS {
         watches.next().await.ok_or("a watch ended")??;
     }
-    let (before, started) = (ALLOCATED.load(Ordering::Relaxed), Instant::now());
+    let (before, started) = (counting::allocated(), Instant::now());
     for index in 0..OBJECTS {
         let path = format!("{MACHINES}/machine-{index}/status?fieldManager=core");
         api.send("PATCH", &path, merge, &status(1)).await?;

@@ -1,44 +1,12 @@
 //! What request bodies take in memory while they are read, of what they are counted as. Alone in its binary, whose allocator counts.
 
-// An allocator is the only place where all allocations pass.
-#![allow(unsafe_code, reason = "counts what the system's allocator is asked for, and hands it on")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use arbitrary::Unstructured;
 use capwasm_apiserver::fuzzing;
+use capwasm_test_support::counting::{self, Counting};
 
 /// Most bytes that are held for each that is counted, and beside them.
 const TIMES: usize = 2;
 const BESIDE: usize = 1 << 20;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-impl Counting {
-    fn more(bytes: usize) {
-        let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        PEAK.fetch_max(live, Ordering::Relaxed);
-    }
-}
-
-// SAFETY: every call is handed on as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::more(layout.size());
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -48,10 +16,9 @@ const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 fn check(what: &str, content_type: &str, body: &[u8]) -> bool {
-    let before = LIVE.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
+    let before = counting::watch_peak();
     let (taken, counted) = fuzzing::body(content_type, body);
-    let peak = PEAK.load(Ordering::Relaxed) - before;
+    let peak = counting::peak() - before;
     let most = TIMES * (body.len() + counted) + BESIDE;
     assert!(peak <= most, "{what}: {peak} bytes of a body of {}, counted as {counted}", body.len());
     taken
@@ -80,7 +47,7 @@ fn protobuf(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     [b"k8s\0".to_vec(), field(1, &types), field(2, raw)].concat()
 }
 
-const FULL: usize = 512 << 10;
+const FULL: usize = 256 << 10;
 
 fn bombs() {
     for item in [r#"{"":0}"#, "0", "[]", r#""""#, r#"[{"":0}]"#, r#"{"a":{"b":[1]}}"#, r#""\u00e9""#] {

@@ -1,8 +1,6 @@
 //! What a call makes the host hold is a small multiple of what it was charged, whatever it hands over: counted by the allocator.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,6 +11,7 @@ use capwasm_contract::{ObjectRef, Place, Refused, Selection};
 use capwasm_object::selector::Selector;
 use capwasm_runtime::fuzzing::{Call, Session};
 use capwasm_runtime::{Capabilities, Grants, Limits, Lookup, Secrets};
+use capwasm_test_support::counting::{self, Counting};
 use parking_lot::Mutex;
 
 /// Memory for each charged byte at most. A list that grows is there twice for a moment, half as large; maps are charged by nodes.
@@ -21,31 +20,6 @@ const MULTIPLE: usize = 2;
 const BESIDES: usize = 2 * TEXT;
 /// Longest text of an action.
 const TEXT: usize = 64 << 10;
-
-thread_local! {
-    /// Bytes that this thread holds, and the most that it held.
-    static LIVE: Cell<usize> = const { Cell::new(0) };
-    static PEAK: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is handed on as it came.
-#[allow(unsafe_code, reason = "an allocator is")]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.set(LIVE.get().wrapping_add(layout.size()));
-        PEAK.set(PEAK.get().max(LIVE.get()));
-        // SAFETY: as the caller promised.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        LIVE.set(LIVE.get().wrapping_sub(layout.size()));
-        // SAFETY: as the caller promised.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -117,11 +91,10 @@ fn hold(name: &str, times: usize, actions: &[Action]) -> usize {
     };
     // Enough to see growth, and quick.
     let limits = Limits { result_bytes: 512 << 10, ..Limits::default() };
-    let before = LIVE.get();
-    PEAK.set(before);
+    let before = counting::watch_peak();
     let cluster = Arc::new(Cluster::default());
     let capabilities = Capabilities { lookup: cluster.clone(), secrets: cluster, ..Capabilities::none() };
-    let own = LIVE.get() - before;
+    let own = counting::held() - before;
     let mut session = Session::new(&limits, grants, capabilities);
     let (mut handles, mut charged) = (Vec::new(), 0);
     // Up to the one that ends the call; what is refused does not.
@@ -150,7 +123,7 @@ fn hold(name: &str, times: usize, actions: &[Action]) -> usize {
         charged = charged.max(usize::try_from(session.charged()).unwrap());
         goes_on
     });
-    let peak = PEAK.get() - before;
+    let peak = counting::peak() - before;
     assert!(
         peak <= MULTIPLE * charged + BESIDES + own,
         "{name}: {peak} bytes were held, and {charged} charged; finished: {finished}"

@@ -5,6 +5,7 @@
 
 #![allow(clippy::expect_used, reason = "tests: a broken set-up is a failed test")]
 
+pub mod counting;
 pub mod guests;
 pub mod hostile;
 pub mod skip;
