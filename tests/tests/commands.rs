@@ -236,6 +236,37 @@ impl Drop for Apart {
     }
 }
 
+#[test]
+fn a_store_is_checked_and_repaired_while_no_server_has_it() {
+    let mut apart = Apart::start();
+    let folder = apart.folder.join("server");
+    let of = |what: &str, more: &[&str]| {
+        let ended = binary::run(&[&["apiserver", what, "--data-dir", path(&folder)], more].concat());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (ended.status.success(), text(&ended.stdout), text(&ended.stderr))
+    };
+    let (success, _, error) = of("check", &[]);
+    assert!(!success && error.contains("another process has the database open"), "{error}");
+    assert!(apart.server.take().unwrap().stop());
+    let (success, told, _) = of("check", &[]);
+    assert!(success && told.contains("nothing is damaged"), "{told}");
+
+    let store = folder.join("store.redb");
+    let mut bytes = std::fs::read(&store).unwrap();
+    let name = b"\"name\":\"kube-public\"";
+    let spoilt: Vec<usize> = (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(name)).collect();
+    spoilt.iter().for_each(|at| bytes[*at] ^= 1);
+    std::fs::write(&store, &bytes).unwrap();
+    let (success, told, error) = of("check", &["-o", "json"]);
+    let told: Value = serde_json::from_str(&told).expect(&error);
+    assert!(!success && told["damaged"][0]["object"] == "namespaces/kube-public", "{told}");
+    let (success, told, _) = of("repair", &[]);
+    assert!(!success && told.contains("lost namespaces/kube-public"), "something is lost: {told}");
+    assert_eq!(std::fs::read(folder.join("store.redb.damaged-1")).unwrap(), bytes);
+    let (success, told, _) = of("check", &[]);
+    assert!(success && told.contains("nothing is damaged"), "{told}");
+}
+
 #[tokio::test]
 async fn a_host_apart_from_its_api_server_provisions_and_a_second_one_waits_for_the_lease() {
     let apart = Apart::start();

@@ -59,4 +59,6 @@ pub use config::{
 pub use handler::{Body, version_info};
 pub use identity::Identity;
 pub use server::{Filter, InProcess, Server, ServerError};
-pub use store::{Retention, Store, StoreError};
+pub use store::{
+    Finding, Findings, Repaired, Retention, Store, StoreError, check as check_store, repair as repair_store,
+};

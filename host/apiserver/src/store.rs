@@ -11,12 +11,17 @@
 //!   ([`Encoded`]), so reads, lists and watches copy bytes instead of parsing JSON.
 
 mod backend;
+mod damage;
 mod disk;
 mod encoded;
 mod history;
 mod keyspace;
 mod memory;
+mod overlay;
+mod record;
 mod redb;
+mod repair;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -28,8 +33,10 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{oneshot, watch};
+
+pub use repair::{Finding, Findings, Repaired, check, repair};
 
 pub(crate) use encoded::Encoded;
 pub(crate) use keyspace::{Event, Key, Keyspace, Subscription};
@@ -52,6 +59,9 @@ impl Default for Retention {
         Self { age: Duration::from_secs(300), versions: 10_000, bytes: 32 << 20 }
     }
 }
+
+/// Files up to this size are audited before they are used, larger ones meanwhile. A megabyte takes about a millisecond.
+const AUDITED_FIRST: u64 = 64 << 20;
 
 /// Why a store failed.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -82,9 +92,19 @@ pub enum StoreError {
         "the disk failed while something was written, and the database cannot be opened again: mend it, then restart"
     )]
     Doubtful,
-    /// The database holds a record that cannot be parsed.
-    #[error("the database holds an unreadable {0}")]
+    /// Something in the database is not what was written: what is wrong.
+    #[error("the database is damaged: {0}; `capwasm apiserver check` says what else")]
     Corrupt(&'static str),
+    /// An entry is not what was written.
+    #[error(
+        "{entry} is damaged in the database: {why}; others are not. Stop the server, then `capwasm apiserver repair`"
+    )]
+    Damaged {
+        /// Its key: resource, namespace and name.
+        entry: String,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// The writer thread could not be started.
     #[error("unable to start the writer thread: {0}")]
     Thread(String),
@@ -110,9 +130,29 @@ pub enum StoreError {
 /// State shared by the handles and the writer thread.
 struct Shared {
     backend: Box<dyn backend::Backend>,
+    damage: damage::Damage,
     /// Highest revision delivered to the buffers of all watchers.
     published: watch::Sender<u64>,
     keyspaces: Mutex<Keyspaces>,
+}
+
+impl Shared {
+    /// Notes all that is damaged.
+    fn audit(&self) {
+        let audited = self.backend.read(&mut |snapshot| {
+            let seen = damage::audit(snapshot, &mut |keyspace, key, why| drop(self.damage.note(keyspace, key, why)))?;
+            if seen.unreadable > 0 {
+                tracing::error!(
+                    versions = seen.unreadable,
+                    "the database is damaged: stop the server, then `capwasm apiserver check`"
+                );
+            }
+            Ok(())
+        });
+        if let Err(error) = audited {
+            tracing::error!(%error, "the database cannot be audited");
+        }
+    }
 }
 
 /// The keyspaces by name. Numbers are never reused; a removed keyspace keeps its own.
@@ -122,11 +162,11 @@ struct Keyspaces {
     next: u32,
 }
 
-/// A database of any number of keyspaces. Dropping the last handle waits for pending writes.
+/// A database of any number of keyspaces. Dropping the last handle closes it.
 pub struct Store {
     shared: Arc<Shared>,
-    commands: Option<mpsc::Sender<Command>>,
-    writer: Option<std::thread::JoinHandle<()>>,
+    commands: RwLock<Option<mpsc::Sender<Command>>>,
+    writer: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 /// One write to one key, decided by the caller on the revision in `expected`.
@@ -149,7 +189,16 @@ impl Store {
 
     /// As [`Store::open`], with a retention other than the default.
     pub fn open_with(path: &Path, cache_bytes: usize, retention: Retention) -> Result<Arc<Self>, StoreError> {
-        Self::start(Box::new(redb::RedbBackend::open(path, cache_bytes)?), retention)
+        let length = std::fs::metadata(path).map_or(0, |file| file.len());
+        let store = Self::start(Box::new(redb::RedbBackend::open(path, cache_bytes)?), retention)?;
+        let shared = Arc::clone(&store.shared);
+        if length <= AUDITED_FIRST {
+            shared.audit();
+        } else {
+            let audit = std::thread::Builder::new().name("apiserver-audit".to_owned());
+            audit.spawn(move || shared.audit()).map_err(|error| StoreError::Thread(error.to_string()))?;
+        }
+        Ok(store)
     }
 
     /// A store in memory.
@@ -173,15 +222,19 @@ impl Store {
             }
             Ok(())
         })?;
-        let shared =
-            Arc::new(Shared { published: watch::Sender::new(revision), keyspaces: Mutex::new(keyspaces), backend });
+        let shared = Arc::new(Shared {
+            published: watch::Sender::new(revision),
+            keyspaces: Mutex::new(keyspaces),
+            damage: damage::Damage::default(),
+            backend,
+        });
         let (commands, inbox) = mpsc::channel();
         let writer = writer::Writer::new(Arc::clone(&shared), revision, retention)?;
         let thread = std::thread::Builder::new()
             .name("apiserver-store".to_owned())
             .spawn(move || writer.run(&inbox))
             .map_err(|e| StoreError::Thread(e.to_string()))?;
-        Ok(Arc::new(Self { shared, commands: Some(commands), writer: Some(thread) }))
+        Ok(Arc::new(Self { shared, commands: RwLock::new(Some(commands)), writer: Mutex::new(Some(thread)) }))
     }
 
     /// Keyspace of this name; stored with its first write.
@@ -200,6 +253,12 @@ impl Store {
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.shared.backend.trouble()
+    }
+
+    /// Objects that are known to be damaged, which are errors where they are read.
+    #[must_use]
+    pub fn damaged(&self) -> usize {
+        self.shared.damage.count()
     }
 
     /// Names of the keyspaces that are stored or in use.
@@ -224,7 +283,8 @@ impl Store {
     }
 
     fn send(&self, command: Command) -> Result<(), StoreError> {
-        let commands = self.commands.as_ref().ok_or(StoreError::Closed)?;
+        let commands = self.commands.read();
+        let commands = commands.as_ref().ok_or(StoreError::Closed)?;
         commands.send(command).map_err(|_| StoreError::Closed)
     }
 
@@ -237,7 +297,7 @@ impl Store {
         let mut act = Some(act);
         let mut result = None;
         self.shared.backend.read(&mut |snapshot| {
-            let view = View::new(snapshot, keyspace.id())?;
+            let view = View::new(snapshot, &self.shared.damage, keyspace.id())?;
             // Once: after a failure of the disk in its middle, who asked asks again.
             if let Some(act) = act.take() {
                 result = Some(act(&view));
@@ -261,13 +321,22 @@ impl Store {
     }
 }
 
-impl Drop for Store {
-    fn drop(&mut self) {
-        drop(self.commands.take());
-        if let Some(writer) = self.writer.take()
+impl Store {
+    /// Waits for pending writes and closes the database, whoever still has a handle. A database that is not closed is read as a whole
+    /// when it is opened, and what is damaged in it cannot be told from the rest then. Blocks.
+    pub fn close(&self) {
+        drop(self.commands.write().take());
+        if let Some(writer) = self.writer.lock().take()
             && writer.join().is_err()
         {
             tracing::error!("the store's writer thread panicked");
         }
+        self.shared.backend.close();
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.close();
     }
 }

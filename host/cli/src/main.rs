@@ -155,7 +155,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
             tokio::spawn(memory::forget_start());
             run::run(options).await?;
         }
-        Command::Apiserver(options) => apiserver::run(options).await?,
+        Command::Apiserver(options) => return apiserver::run(options).await,
         Command::Sim(options) => sim::run(options).await?,
         Command::Describe(Describe::Cluster(options)) => describe::run(options).await?,
         Command::Get(Get::Kubeconfig(options)) => get::run(options).await?,

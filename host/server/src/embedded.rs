@@ -15,9 +15,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversion::InProcess;
+use crate::diagnostics::Diagnostics;
 use crate::readiness::{self, Readiness};
-use crate::{admission, files};
+use crate::{admission, files, store_metrics};
 
+/// Name of the store's file in the data folder.
+pub const STORE: &str = "store.redb";
 /// Page cache of the store in bytes: what is written often. The rest is in the system's page cache.
 const STORE_CACHE: usize = 8 << 20;
 /// Kubernetes version whose API the server follows.
@@ -45,12 +48,14 @@ pub struct Embedded {
     /// Conversion and admission by providers.
     pub conversions: Arc<Conversions>,
     server: Server,
+    store: Arc<Store>,
     serving: JoinHandle<std::io::Result<()>>,
     shutdown: CancellationToken,
 }
 
-/// Opens the store, serves, and writes the kubeconfig. `/readyz` is answered by `readiness`.
-pub async fn start(options: &Options, readiness: &Readiness) -> Result<Embedded> {
+/// Opens the store, serves, and writes the kubeconfig. `/readyz` is answered by the readiness of `diagnostics`, whose registry gets the
+/// [metrics of the store](crate::store_metrics).
+pub async fn start(options: &Options, diagnostics: &Diagnostics) -> Result<Embedded> {
     let folder = &options.data_dir;
     private_folder(folder)?;
     let listener =
@@ -62,25 +67,26 @@ pub async fn start(options: &Options, readiness: &Readiness) -> Result<Embedded>
         ["localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc", host.as_str()].map(str::to_owned);
     // The store first: where there are certificates, there was a store.
     let store = open_store(folder).await?;
+    store_metrics::register(&mut diagnostics.registry.lock(), &store);
     let pki = pki::ensure(&folder.join("pki"), &names).context("unable to prepare the server's certificates")?;
     let advertised = SocketAddr::new(host.parse().unwrap_or(address.ip()), address.port()).to_string();
     let conversions = Conversions::start().context("unable to start the thread of conversions")?;
     let mut config = config(&pki, &advertised);
     config.converter = Some(Arc::new(InProcess::new(conversions.clone())));
     config.admitter = Some(Arc::new(admission::InProcess::new(conversions.clone())));
-    let server = Server::start(store, config).await.context("unable to start the API server")?;
+    let server = Server::start(store.clone(), config).await.context("unable to start the API server")?;
     let client = server.client(Identity::admin("capwasm:host"));
     admission::expect_installed(&client, &conversions).await?;
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn({
         let (server, tls, shutdown) = (server.clone(), pki.tls(), shutdown.clone());
-        let filter = unless_ready(readiness.clone());
+        let filter = unless_ready(diagnostics.readiness.clone());
         async move { server.serve_filtered(listener, tls, shutdown, filter).await }
     });
     let url = format!("https://{advertised}");
     let kubeconfig = options.kubeconfig.clone().unwrap_or_else(|| folder.join("kubeconfig"));
     files::write_private(&kubeconfig, &pki.admin_kubeconfig(&url).context("unable to issue the admin certificate")?)?;
-    Ok(Embedded { client, url, kubeconfig, conversions, server, serving, shutdown })
+    Ok(Embedded { client, url, kubeconfig, conversions, server, store, serving, shutdown })
 }
 
 impl Embedded {
@@ -89,6 +95,7 @@ impl Embedded {
         self.shutdown.cancel();
         self.server.shutdown().await;
         self.serving.await.context("the API server panicked")?.context("the API server failed")?;
+        tokio::task::spawn_blocking(move || self.store.close()).await?;
         Ok(())
     }
 }
@@ -134,7 +141,7 @@ fn admission() -> capwasm_apiserver::Admission {
 }
 
 async fn open_store(folder: &Path) -> Result<Arc<Store>> {
-    let path = folder.join("store.redb");
+    let path = folder.join(STORE);
     let stored = std::fs::metadata(&path).is_ok_and(|file| file.len() > 0);
     if !stored && folder.join("pki/ca.crt").exists() {
         bail!(
@@ -170,7 +177,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = folder.path().to_owned();
         let options = Options { data_dir, listen: "127.0.0.1:0".parse().unwrap(), kubeconfig: None };
-        let begin = async || start(&options, &Readiness::default()).await;
+        let begin = async || start(&options, &Diagnostics::default()).await;
         let why = async || format!("{:#}", begin().await.err().unwrap());
         let server = begin().await.unwrap();
         let said = why().await;

@@ -24,6 +24,7 @@ pub mod host;
 pub mod leadership;
 pub mod readiness;
 pub mod run;
+mod store_metrics;
 pub mod telemetry;
 #[cfg(test)]
 mod testing;

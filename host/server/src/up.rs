@@ -41,7 +41,7 @@ pub async fn start(options: &Options, engine: Engine, shutdown: &CancellationTok
         Some(address) => Some(diagnostics::serve(address, told.clone(), shutdown.clone()).await?),
         None => None,
     };
-    let server = embedded::start(&options.server, &told.readiness).await?;
+    let server = embedded::start(&options.server, &told).await?;
     let host_options = host::Options { conversions: Some(server.conversions.clone()), ..options.host.clone() };
     match host::start(server.client.clone(), &host_options.on(&engine), &told).await {
         Ok(host) => Ok(Up { server, host, engine, diagnostics, shutdown }),

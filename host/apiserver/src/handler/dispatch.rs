@@ -136,7 +136,9 @@ async fn route(registry: &Registry, call: Call) -> ApiResult<Reply> {
         Route::Health => match registry.store.trouble() {
             // A start would not help.
             Some(trouble) if !call.path.starts_with("/livez") => Err(ApiError::new(503, "ServiceUnavailable", trouble)),
-            _ => Ok(Reply { content_type: "text/plain; charset=utf-8", ..Reply::json("ok") }),
+            _ => {
+                Ok(Reply { content_type: "text/plain; charset=utf-8", ..Reply::json(health(registry.store.damaged())) })
+            }
         },
         Route::Version => Ok(Reply::value(&version_info(&registry.config.git_version))),
         Route::CoreVersions => match negotiation::discovery(call.header(header::ACCEPT)) {
@@ -157,6 +159,16 @@ async fn route(registry: &Registry, call: Call) -> ApiResult<Reply> {
         Route::OpenApi(path) => openapi::document(registry, &call, path).await,
         Route::Resource(target) => resource(registry, &call, target).await,
         Route::Unknown => Err(ApiError::no_such_path()),
+    }
+}
+
+/// What probes are told of a server that serves. Damage is no reason to take it away: all else is served, and a start mends nothing.
+fn health(damaged: usize) -> String {
+    match damaged {
+        0 => "ok".to_owned(),
+        _ => format!(
+            "ok, but {damaged} objects are damaged in the store: stop the server, then `capwasm apiserver repair`"
+        ),
     }
 }
 

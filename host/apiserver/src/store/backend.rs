@@ -11,7 +11,7 @@ pub(super) struct Head {
     pub modified: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     pub key: Box<str>,
     /// Revision of the preceding version; 0 when the key did not exist.
@@ -59,8 +59,13 @@ pub(super) trait Snapshot {
     fn version(&self, keyspace: u32, revision: u64) -> Result<Option<Version>, StoreError>;
     /// Live keys with `prefix` that sort after `after`, in order.
     fn heads(&self, keyspace: u32, prefix: &str, after: Option<&str>, visit: VisitHeads<'_>) -> Result<(), StoreError>;
-    /// Versions written after `after`, oldest first.
-    fn log(&self, keyspace: u32, after: u64, visit: Visit<'_, (u64, Version)>) -> Result<(), StoreError>;
+    /// Versions written after `after`, oldest first; of one that is damaged, what is wrong.
+    fn log(
+        &self,
+        keyspace: u32,
+        after: u64,
+        visit: Visit<'_, (u64, Result<Version, &'static str>)>,
+    ) -> Result<(), StoreError>;
 }
 
 pub(super) type Act<'a> = &'a mut dyn FnMut(&dyn Snapshot) -> Result<(), StoreError>;
@@ -73,6 +78,8 @@ pub(super) trait Backend: Send + Sync {
     /// Applies all of `batch` or nothing, and returns once it is durable.
     /// A batch that changes nothing finds out whether writing works.
     fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
+    /// Closes it for good; whoever asks later is refused.
+    fn close(&self) {}
     /// Why nothing can be written at present.
     fn trouble(&self) -> Option<String> {
         None

@@ -10,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use redb::Database;
 
 use super::StoreError;
+use super::damage::guarded;
 
 /// Opens the file.
 pub(super) type Open = Box<dyn Fn() -> Result<Database, redb::Error> + Send + Sync>;
@@ -35,6 +36,27 @@ struct Opened {
     database: Result<Database, (StoreError, Instant)>,
 }
 
+impl Opened {
+    /// The database writes when it is closed, so that a damaged page may stop it there too.
+    fn close(&mut self, why: StoreError) {
+        let database = std::mem::replace(&mut self.database, Err((why, Instant::now())));
+        let close = || {
+            drop(database);
+            Ok(())
+        };
+        let damaged = |message| StoreError::Backend { act: "close", message };
+        if let Err(error) = guarded(close, damaged) {
+            tracing::error!(%error, "the database was not closed");
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 struct Trouble {
     why: StoreError,
     since: Instant,
@@ -54,6 +76,11 @@ impl Disk {
         let acknowledged = AtomicU64::new(revision(&database)?);
         let opened = RwLock::new(Opened { attempt: 0, database: Ok(database) });
         Ok(Self { open, revision, retry, opened, acknowledged, trouble: Mutex::default() })
+    }
+
+    /// Closes the database for good.
+    pub fn close(&self) {
+        self.opened.write().close(StoreError::Closed);
     }
 
     /// Why nothing can be written at present.
@@ -123,7 +150,8 @@ impl Disk {
         // Recursive, as a read may be within another: a waiting writer must not come between them.
         let opened = self.opened.read_recursive();
         let result = match &opened.database {
-            Ok(database) => act(database),
+            // As a failure of the disk: the database is opened anew, for nobody knows in which state the panic left it.
+            Ok(database) => guarded(|| act(database), |message| StoreError::Disk { act: "use", full: false, message }),
             Err((why, _)) => Err(why.clone()),
         };
         (opened.attempt, result)
@@ -142,9 +170,10 @@ impl Disk {
         }
         opened.attempt += 1;
         // Closed first: it holds the lock on the file.
-        let closed = StoreError::Disk { act: "open", full: false, message: "it is being opened again".to_owned() };
-        opened.database = Err((closed, Instant::now()));
-        opened.database = (self.open)().map_err(|error| (super::redb::failed("open")(error), Instant::now()));
+        opened.close(StoreError::Disk { act: "open", full: false, message: "it is being opened again".to_owned() });
+        let open = || (self.open)().map_err(super::redb::failed("open"));
+        opened.database = guarded(open, |message| StoreError::Backend { act: "open", message })
+            .map_err(|error| (error, Instant::now()));
         match &opened.database {
             Ok(_) => tracing::warn!("the database was opened again after a failure of the disk"),
             Err((error, _)) => tracing::error!(%error, "the database cannot be opened again"),

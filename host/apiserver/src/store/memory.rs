@@ -103,10 +103,15 @@ impl Snapshot for State {
         Ok(())
     }
 
-    fn log(&self, keyspace: u32, after: u64, visit: Visit<'_, (u64, Version)>) -> Result<(), StoreError> {
+    fn log(
+        &self,
+        keyspace: u32,
+        after: u64,
+        visit: Visit<'_, (u64, Result<Version, &'static str>)>,
+    ) -> Result<(), StoreError> {
         let Some(space) = self.spaces.get(&keyspace) else { return Ok(()) };
         for (revision, version) in space.versions.range((Bound::Excluded(after), Bound::Unbounded)) {
-            if !visit((*revision, version.clone()))? {
+            if !visit((*revision, Ok(version.clone())))? {
                 break;
             }
         }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::StoreError;
-use super::backend::{Head, Snapshot};
+use super::backend::{Head, Snapshot, Version};
+use super::damage::{Damage, verified};
 use super::keyspace::{Event, Key};
 
 #[derive(Clone, Debug)]
@@ -18,13 +19,14 @@ pub(crate) struct Record {
 
 pub(crate) struct View<'a> {
     snapshot: &'a dyn Snapshot,
+    damage: &'a Damage,
     keyspace: u32,
     revision: u64,
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(snapshot: &'a dyn Snapshot, keyspace: u32) -> Result<Self, StoreError> {
-        Ok(Self { snapshot, keyspace, revision: snapshot.revision()? })
+    pub(super) fn new(snapshot: &'a dyn Snapshot, damage: &'a Damage, keyspace: u32) -> Result<Self, StoreError> {
+        Ok(Self { snapshot, damage, keyspace, revision: snapshot.revision()? })
     }
 
     pub fn revision(&self) -> u64 {
@@ -32,14 +34,17 @@ impl<'a> View<'a> {
     }
 
     pub fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        self.snapshot
-            .head(self.keyspace, key.as_str())?
-            .map(|head| self.record(key.as_str(), head.modified))
-            .transpose()
+        let Some(head) = self.snapshot.head(self.keyspace, key.as_str())? else {
+            return self.damage.check(self.keyspace, key.as_str()).map(|()| None);
+        };
+        self.record(key.as_str(), head.modified).map(Some)
     }
 
     fn record(&self, key: &str, revision: u64) -> Result<Record, StoreError> {
-        let version = self.snapshot.version(self.keyspace, revision)?.ok_or(StoreError::Corrupt("index entry"))?;
+        let version = verified(self.snapshot, self.keyspace, key, revision).map_err(|error| match error {
+            StoreError::Corrupt(why) => self.damage.note(self.keyspace, key, why),
+            other => other,
+        })?;
         Ok(Record { key: Key::parse(key), revision, data: version.data })
     }
 
@@ -52,6 +57,7 @@ impl<'a> View<'a> {
         at: Option<u64>,
         visit: &mut dyn FnMut(Record) -> bool,
     ) -> Result<(), StoreError> {
+        self.damage.check_below(self.keyspace, prefix)?;
         let mut undo = match at {
             Some(at) if at < self.revision => self.undo(prefix, after, at)?,
             _ => BTreeMap::new(),
@@ -81,7 +87,8 @@ impl<'a> View<'a> {
     fn undo(&self, prefix: &str, after: Option<&str>, at: u64) -> Result<BTreeMap<Box<str>, u64>, StoreError> {
         self.check_history(at)?;
         let mut undo = BTreeMap::new();
-        self.snapshot.log(self.keyspace, at, &mut |(_, version)| {
+        self.snapshot.log(self.keyspace, at, &mut |(revision, version)| {
+            let version = readable(at, revision, version)?;
             if version.key.starts_with(prefix) && after.is_none_or(|after| *version.key > *after) {
                 undo.entry(version.key).or_insert(version.previous);
             }
@@ -100,10 +107,16 @@ impl<'a> View<'a> {
         self.check_history(after)?;
         let mut events = Vec::new();
         self.snapshot.log(self.keyspace, after, &mut |(revision, version)| {
+            let version = readable(after, revision, version)?;
             if version.key.starts_with(prefix) {
                 let previous = match version.previous {
                     0 => None,
-                    before => self.snapshot.version(self.keyspace, before)?.map(|v| v.data),
+                    before => match self.snapshot.version(self.keyspace, before) {
+                        Err(StoreError::Corrupt(_)) => {
+                            return Err(StoreError::Compacted { asked: after, oldest: revision });
+                        }
+                        found => found?.map(|v| v.data),
+                    },
                 };
                 let key = Key::parse(&version.key);
                 events.push(Arc::new(Event::new(revision, key, version.data, previous, version.deleted)));
@@ -112,4 +125,9 @@ impl<'a> View<'a> {
         })?;
         Ok(events)
     }
+}
+
+/// A version of the history after `asked`. A damaged one ends it: the client lists anew.
+fn readable(asked: u64, revision: u64, version: Result<Version, &'static str>) -> Result<Version, StoreError> {
+    version.map_err(|_| StoreError::Compacted { asked, oldest: revision })
 }

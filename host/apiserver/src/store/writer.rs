@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::backend::{Batch, Head, StoredKeyspace, Version};
+use super::backend::{Batch, Head, Snapshot, StoredKeyspace, Version};
 use super::history::History;
 use super::keyspace::{Event, Keyspace};
 use super::{Change, Retention, Shared, StoreError};
@@ -65,7 +65,9 @@ impl Writer {
             for stored in snapshot.keyspaces()? {
                 let mut history = History::default();
                 snapshot.log(stored.id, 0, &mut |(revision, version)| {
-                    if version.previous != 0 && snapshot.version(stored.id, version.previous)?.is_some() {
+                    // Who reads it is told; here it is only history.
+                    let Ok(version) = version else { return Ok(true) };
+                    if version.previous != 0 && stands(snapshot, stored.id, version.previous)? {
                         history.push(version.previous, revision, now, version.data.len());
                     }
                     if version.deleted {
@@ -189,6 +191,9 @@ impl Writer {
                     head = snapshot.head(id, change.key.as_str())?;
                     Ok(())
                 })?;
+                if head.is_none() {
+                    self.shared.damage.check(id, change.key.as_str())?;
+                }
                 head
             }
         };
@@ -251,9 +256,18 @@ impl Writer {
         self.commit(&batch)?;
         self.revision = batch.revision;
         self.histories.remove(&keyspace.id());
+        self.shared.damage.forget(keyspace.id());
         keyspace.set_persisted();
         keyspace.disconnect();
         self.shared.published.send_replace(batch.revision);
         Ok(())
+    }
+}
+
+/// Whether there is a version, readable or not.
+fn stands(snapshot: &dyn Snapshot, keyspace: u32, revision: u64) -> Result<bool, StoreError> {
+    match snapshot.version(keyspace, revision) {
+        Err(StoreError::Corrupt(_)) => Ok(true),
+        found => found.map(|found| found.is_some()),
     }
 }
