@@ -165,7 +165,7 @@ impl Engine {
         let mut changes = file_changes(&id, &files);
         changes.push(record.change());
         let kept = match made {
-            Ok(()) => self.journal.commit(changes).await.map_err(Refused::internal),
+            Ok(()) => self.journal.commit(changes).await.map_err(Refused::from),
             Err(refused) => Err(refused),
         };
         let mut state = self.state.lock();
@@ -208,7 +208,7 @@ impl Engine {
     /// Writes a container's record to disk.
     pub(super) async fn keep(&self, container: &Container) -> Result<(), Refused> {
         let change = container.record.lock().change();
-        self.journal.commit(vec![change]).await.map_err(Refused::internal)
+        self.journal.keep(vec![change]).await.map_err(Refused::from)
     }
 
     /// `POST /containers/{id}/stop` and `kill` with a deadly signal.
@@ -289,7 +289,7 @@ impl Engine {
         let execs: Vec<String> = container.execs.lock().drain(..).collect();
         let mut changes = vec![Change::Remove(format!("container/{id}")), Change::RemoveAll(format!("file/{id}/"))];
         changes.extend(execs.iter().map(|exec| Change::Remove(format!("exec/{exec}"))));
-        self.journal.commit(changes).await.map_err(Refused::internal)?;
+        self.journal.commit(changes).await?;
         let (name, address, keyspace) = {
             let record = container.record.lock();
             (record.name.clone(), record.address, record.keyspace.clone())
@@ -346,7 +346,7 @@ impl Engine {
         let changes = file_changes(&container.id(), &files);
         let manifests = format!("file/{}{}/", container.id(), paths::MANIFESTS);
         let pods = changes.iter().any(|change| change.key().starts_with(&manifests));
-        self.journal.commit(changes).await.map_err(Refused::internal)?;
+        self.journal.keep(changes).await?;
         if pods {
             self.look_again(&container).await;
         }

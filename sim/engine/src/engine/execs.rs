@@ -61,7 +61,7 @@ impl Engine {
         let forgotten = self.surplus(&container);
         let mut changes: Vec<Change> = forgotten.iter().map(|exec| Change::Remove(format!("exec/{exec}"))).collect();
         changes.push(record.change());
-        self.journal.commit(changes).await.map_err(Refused::internal)?;
+        self.journal.commit(changes).await?;
         let mut state = self.state.lock();
         for exec in &forgotten {
             state.execs.remove(exec);
@@ -135,7 +135,10 @@ impl Engine {
             record.running = true;
             record.change()
         };
-        self.journal.commit(vec![change]).await.map_err(Refused::internal)?;
+        if let Err(error) = self.journal.commit(vec![change]).await {
+            exec.record.lock().running = false;
+            return Err(error.into());
+        }
         let tasks = container.tasks.clone();
         Ok(tasks.spawn(Arc::clone(self).perform(exec, container, process)))
     }
@@ -196,7 +199,7 @@ impl Engine {
         // A container that was removed meanwhile leaves nothing behind.
         if self.container(&ended.container).is_ok() {
             changes.push(ended.change());
-            if let Err(error) = self.journal.commit(changes).await {
+            if let Err(error) = self.journal.keep(changes).await {
                 tracing::error!(%error, "unable to keep the result of an exec");
             }
         }

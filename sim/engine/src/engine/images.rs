@@ -123,10 +123,7 @@ impl Engine {
         let record = ImageRecord { id, created: Timestamp::now() };
         let existed = self.state.lock().images.contains_key(&name);
         if !existed {
-            self.journal
-                .commit(vec![Change::Put(format!("image/{name}"), encode(&record))])
-                .await
-                .map_err(Refused::internal)?;
+            self.journal.commit(vec![Change::Put(format!("image/{name}"), encode(&record))]).await?;
             self.state.lock().images.insert(name.clone(), record.clone());
         }
         let done = if existed { "Image is up to date" } else { "Downloaded newer image" };
@@ -148,7 +145,7 @@ impl Engine {
             .get(&name)
             .cloned()
             .ok_or_else(|| Refused::new(404, format!("No such image: {name}")))?;
-        self.journal.commit(vec![Change::Remove(format!("image/{name}"))]).await.map_err(Refused::internal)?;
+        self.journal.commit(vec![Change::Remove(format!("image/{name}"))]).await?;
         self.state.lock().images.remove(&name);
         Ok(json!([{ "Untagged": name }, { "Deleted": image.id }]))
     }

@@ -57,7 +57,7 @@ impl Engine {
             Ok(()) => Ok(answer),
             Err(error) => {
                 self.state.lock().networks.remove(&network.name);
-                Err(Refused::internal(error))
+                Err(error.into())
             }
         }
     }
@@ -84,7 +84,7 @@ impl Engine {
             state.networks.remove(&network.name);
             network
         };
-        self.journal.commit(vec![Change::Remove(format!("network/{}", network.name))]).await.map_err(Refused::internal)
+        self.journal.keep(vec![Change::Remove(format!("network/{}", network.name))]).await.map_err(Refused::from)
     }
 }
 

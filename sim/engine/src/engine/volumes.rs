@@ -27,7 +27,7 @@ impl Engine {
             return Ok(document(found));
         }
         let volume = VolumeRecord { name: name.clone(), created: Timestamp::now(), config };
-        self.journal.commit(vec![volume.change()]).await.map_err(Refused::internal)?;
+        self.journal.commit(vec![volume.change()]).await?;
         let mut state = self.state.lock();
         Ok(document(state.volumes.entry(name).or_insert(volume)))
     }
@@ -62,7 +62,7 @@ impl Engine {
                 return Err(Refused::new(409, format!("remove {name}: volume is in use - [{}]", user.id())));
             }
         }
-        self.journal.commit(vec![Change::Remove(format!("volume/{name}"))]).await.map_err(Refused::internal)?;
+        self.journal.commit(vec![Change::Remove(format!("volume/{name}"))]).await?;
         self.state.lock().volumes.remove(name);
         Ok(())
     }
