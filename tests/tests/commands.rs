@@ -184,6 +184,24 @@ async fn a_host_that_ends_in_order_ends_its_simulated_engine_unless_that_has_con
     wait::until("its process ends", async || if engine.runs() { Err(String::new()) } else { Ok(()) }).await;
 }
 
+#[tokio::test]
+async fn a_simulated_engine_that_dies_is_started_again_with_its_containers() {
+    let management = Management::start();
+    let engine = management.engine();
+    let docker = Docker::unix(management.data_dir().join("sim.sock"));
+    let image = "/v1.41/images/create?fromImage=kindest/node&tag=v1.34.0";
+    docker.json(http::Method::POST, image, &Value::Null).await.unwrap();
+    let container = json!({"Image": "kindest/node:v1.34.0"});
+    docker.json(http::Method::POST, "/v1.41/containers/create?name=left", &container).await.unwrap();
+    engine.signal(Signal::KILL);
+    wait::until("the engine is gone", async || if engine.runs() { Err(String::new()) } else { Ok(()) }).await;
+    wait::until("there is another", async || if engine.answers().await { Ok(()) } else { Err(String::new()) }).await;
+    assert_eq!(engine.inspect("left").await["Name"], "/left");
+    engine.remove("left").await;
+    assert!(management.stop());
+    assert!(!engine.answers().await, "who started it ends it");
+}
+
 #[test]
 fn the_admin_kubeconfig_is_private() {
     use std::os::unix::fs::PermissionsExt;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use capwasm_server::engine::Engine;
+use capwasm_server::engine::{Engine, Keeper};
 use capwasm_server::{bundle, embedded, host, up};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,9 @@ pub async fn run(options: Options) -> Result<()> {
         engine = capwasm_server::engine::start(&engine_options, &data_dir) => engine?,
         () = shutdown.cancelled() => return Ok(()),
     };
+    let keeper = Keeper::start(&engine, &data_dir);
     let served = serve(&options, provider_dir, &engine, &shutdown).await;
+    keeper.end().await;
     let left = engine.leave().await;
     served?;
     if let Some(left) = left? {

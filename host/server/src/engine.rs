@@ -1,8 +1,7 @@
 //! Container engine for machines: Docker, or the simulated one in a process of its own.
 
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +11,9 @@ use capwasm_sim_service::docker::{Address, Docker};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use self::named::Environment;
 
@@ -25,6 +27,9 @@ const LOAD_BALANCER: (&str, &str) = ("capwasm/haproxy", "simulated");
 const LONGEST_REQUEST_SECONDS: u64 = 900;
 /// Timeout of the start of the simulated engine.
 const SIM_READY: Duration = Duration::from_secs(15);
+/// Between two looks whether it is there, and between two starts at most.
+const SIM_LOOK: Duration = Duration::from_secs(1);
+const SIM_LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Timeout of its end.
 const SIM_ENDS: Duration = Duration::from_secs(10);
 
@@ -140,6 +145,53 @@ impl Engine {
     }
 }
 
+/// Starts a simulated engine again whenever it is gone.
+pub struct Keeper {
+    stop: CancellationToken,
+    keeping: JoinHandle<()>,
+}
+
+impl Keeper {
+    /// Begins. For other engines, does nothing.
+    pub fn start(engine: &Engine, data_dir: &Path) -> Keeper {
+        let stop = CancellationToken::new();
+        let (engine, data_dir, stopped) = (engine.clone(), data_dir.to_owned(), stop.clone());
+        let keeping = tokio::spawn(async move {
+            if let (Machines::Simulated, Address::Unix(socket)) = (engine.machines, &engine.address) {
+                stopped.run_until_cancelled(keep(socket, &data_dir)).await;
+            }
+        });
+        Keeper { stop, keeping }
+    }
+
+    /// Ends, so that the engine may end too.
+    pub async fn end(self) {
+        self.stop.cancel();
+        if self.keeping.await.is_err() {
+            tracing::error!("nobody has looked after the simulated engine");
+        }
+    }
+}
+
+/// Looks whether the engine is there, and starts it if not: it goes on from its journal.
+async fn keep(socket: &Path, data_dir: &Path) {
+    let mut pause = SIM_LOOK;
+    loop {
+        tokio::time::sleep(pause).await;
+        // A process that is gone refuses at once. Where its folder is gone too, it has ended by itself.
+        if UnixStream::connect(socket).await.is_ok() || !data_dir.is_dir() {
+            pause = SIM_LOOK;
+            continue;
+        }
+        tracing::warn!("the simulated engine is gone; it is started again");
+        match simulator(data_dir).await {
+            Ok(_) => tracing::info!("the simulated engine answers again"),
+            Err(error) => tracing::error!(error = format!("{error:#}"), "the simulated engine does not start"),
+        }
+        pause = (pause * 2).min(SIM_LONGEST_PAUSE);
+    }
+}
+
 /// Connects to Docker, or connects to or starts the simulated engine.
 pub async fn start(options: &Options, data_dir: &Path) -> Result<Engine> {
     let Some(address) = docker_engine(options).await? else { return simulator(data_dir).await };
@@ -247,7 +299,7 @@ async fn simulator(data_dir: &Path) -> Result<Engine> {
     loop {
         if docker::ping(&address).await.is_ok() {
             starting.serves = true;
-            return Ok(engine(Some(starting.child.id())));
+            return Ok(engine(starting.child.id()));
         }
         let ended = starting.child.try_wait()?;
         if ended.is_some() || tokio::time::Instant::now() > deadline {
@@ -261,7 +313,7 @@ async fn simulator(data_dir: &Path) -> Result<Engine> {
 
 /// A starting engine, killed unless it serves.
 struct Starting {
-    child: std::process::Child,
+    child: Child,
     serves: bool,
 }
 
@@ -269,7 +321,7 @@ impl Drop for Starting {
     fn drop(&mut self) {
         if !self.serves {
             // It may have ended by itself.
-            let _ = self.child.kill();
+            let _ = self.child.start_kill();
         }
     }
 }

@@ -76,6 +76,7 @@ async fn hold(
     let told = host::diagnostics(&options.host)?;
     let served = diagnostics::serve(options.diagnostics, told.clone(), shutdown.clone()).await?;
     let engine = engine::start(&options.engine, &options.data_dir).await?;
+    let keeper = engine::Keeper::start(&engine, &options.data_dir);
     // Controllers run before all providers serve, which may take minutes.
     let start = async {
         let webhook = match &options.webhook {
@@ -91,6 +92,7 @@ async fn hold(
         () = shutdown.cancelled() => Ok(None),
     };
     let leave = async || {
+        keeper.end().await;
         if let Some(left) = engine.leave().await? {
             say(left);
         }
