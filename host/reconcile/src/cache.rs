@@ -10,6 +10,7 @@
 mod discovery;
 mod lean;
 mod request;
+mod room;
 mod scope;
 mod store;
 mod text;
@@ -30,6 +31,7 @@ pub(crate) use self::request::Requests;
 pub use self::scope::{Extent, Part, Scope};
 use self::{
     discovery::Discovery,
+    room::Room,
     scope::Coverage,
     store::{Entry, Store},
     watch::{Progress, Watch},
@@ -182,6 +184,7 @@ struct Inner {
     followed: RwLock<HashSet<Kind>>,
     interests: Arc<Interests>,
     requests: Requests,
+    room: Arc<Room>,
     discovery: Discovery,
     watches: RwLock<HashMap<Kind, Arc<Watch>>>,
     shutdown: CancellationToken,
@@ -191,11 +194,12 @@ struct Inner {
 impl Cache {
     /// An empty cache of all kinds that are read through `client`. Several caches share one [`Interests`].
     pub fn new(client: kube::Client, source: Source, interests: Arc<Interests>) -> Self {
-        Self::scoped(client, source, interests, Scope::Everything)
+        Self::scoped(client, source, interests, Scope::Everything, usize::MAX)
     }
 
-    /// An empty cache of the kinds in `scope`.
-    pub fn scoped(client: kube::Client, source: Source, interests: Arc<Interests>, scope: Scope) -> Self {
+    /// An empty cache of the kinds in `scope`, which holds up to `most` bytes. Where there is more, reads fail as if the server did
+    /// not answer, and it is tried again after a minute.
+    pub fn scoped(client: kube::Client, source: Source, interests: Arc<Interests>, scope: Scope, most: usize) -> Self {
         let shutdown = CancellationToken::new();
         Self(Arc::new(Inner {
             source,
@@ -204,6 +208,7 @@ impl Cache {
             interests,
             discovery: Discovery::new(client.clone()),
             requests: Requests::new(client),
+            room: Arc::new(Room::new(most)),
             watches: RwLock::default(),
             _end_watches: shutdown.clone().drop_guard(),
             shutdown,
@@ -478,7 +483,7 @@ impl Cache {
             Ok(Progress::Unserved) => {
                 Err(CacheError::UnknownKind { group_version: kind.api_version(), kind: kind.kind.to_string() })
             }
-            Ok(Progress::Waiting) | Err(_) => {
+            Ok(Progress::Waiting | Progress::Overfull) | Err(_) => {
                 Err(CacheError::NotSynced { kind: kind.clone(), problem: watch.problem() })
             }
         }
@@ -490,7 +495,12 @@ impl Cache {
         }
         let mut watches = self.0.watches.write();
         let start = || {
-            let store = Arc::new(Store::new(self.0.source.clone(), kind.clone(), self.0.interests.clone()));
+            let store = Arc::new(Store::new(
+                self.0.source.clone(),
+                kind.clone(),
+                self.0.interests.clone(),
+                self.0.room.clone(),
+            ));
             let part = match self.coverage(kind) {
                 Coverage::Part(part) => Some(part),
                 Coverage::Whole | Coverage::Nothing => None,

@@ -36,6 +36,9 @@ const UNWANTED: u32 = 3;
 const WATCHED: Scope =
     Scope::Only(&[Extent::whole("", "Node"), Extent::part("", "Pod", "kube-system", &[("tier", "control-plane")])]);
 
+/// Bytes that the watches of one cluster may hold, compressed as they are: some ten thousands of Nodes.
+const HELD: usize = 64 << 20;
+
 /// Connection to one cluster, up or down.
 pub(crate) struct Link {
     cluster: ClusterId,
@@ -251,8 +254,13 @@ impl Surroundings {
         let client = self.preferred(link, client, kubeconfig).await;
         let now = Timestamp::now();
         *link.last_probe.lock() = Some(now);
-        let cache =
-            Cache::scoped(client, Source::Workload(Arc::new(link.cluster.clone())), self.interests.clone(), WATCHED);
+        let cache = Cache::scoped(
+            client,
+            Source::Workload(Arc::new(link.cluster.clone())),
+            self.interests.clone(),
+            WATCHED,
+            HELD,
+        );
         let (cluster, management) = (&link.cluster, &self.management);
         let forwarder = Arc::new(Forwarder::new(cluster.clone(), management.clone(), self.connector.clone()));
         let etcd =

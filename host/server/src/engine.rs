@@ -305,6 +305,9 @@ async fn simulator(data_dir: &Path) -> Result<Engine> {
         if ended.is_some() || tokio::time::Instant::now() > deadline {
             let log = std::fs::read_to_string(&log_path).unwrap_or_default();
             let last: Vec<&str> = log.lines().rev().take(3).collect();
+            if last.is_empty() {
+                bail!("the simulated engine does not answer, and {} is empty: is the disk full?", log_path.display());
+            }
             bail!("the simulated engine does not answer; the end of {}: {}", log_path.display(), last.join(" / "));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

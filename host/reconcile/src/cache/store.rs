@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{
     request::complete,
+    room::{Room, cost},
     text::{Samples, Text},
 };
 use crate::{
@@ -59,6 +60,19 @@ impl Entry {
         self.text.length()
     }
 
+    /// Bytes of its texts as they are held.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.id.0.len() + self.id.1.len() + self.uid.len() + self.text.size()
+    }
+
+    pub(super) fn labels(&self) -> &[Label] {
+        &self.labels
+    }
+
+    pub(super) fn owners(&self) -> &[Arc<str>] {
+        &self.owners
+    }
+
     pub(super) fn text(&self) -> Result<String, serde_json::Error> {
         self.text.unpack()
     }
@@ -96,6 +110,7 @@ pub(super) struct Store {
     kind: Kind,
     interests: Arc<Interests>,
     data: RwLock<Data>,
+    room: Arc<Room>,
     progress: Mutex<Progress>,
     samples: Arc<Samples>,
     hasher: RandomState,
@@ -107,6 +122,8 @@ struct Data {
     by_label: HashMap<Label, Postings>,
     by_owner: HashMap<Arc<str>, Postings>,
     bytes: usize,
+    /// What all entries take of the room.
+    cost: usize,
 }
 
 /// The objects that share a label or an owner, in listing order. Most have one member, so that a tree would be mostly room.
@@ -154,13 +171,14 @@ pub(super) struct Listing {
 }
 
 impl Store {
-    pub(super) fn new(source: Source, kind: Kind, interests: Arc<Interests>) -> Self {
+    pub(super) fn new(source: Source, kind: Kind, interests: Arc<Interests>, room: Arc<Room>) -> Self {
         Self {
             samples: Samples::of(&kind),
             source,
             kind,
             interests,
             data: RwLock::default(),
+            room,
             progress: Mutex::default(),
             hasher: RandomState::new(),
         }
@@ -290,7 +308,9 @@ impl Store {
             {
                 return (id, version);
             }
+            let before = data.cost;
             data.insert(entry.clone(), held.as_deref());
+            self.charge(before, data.cost);
             held
         };
         let (before, now) = (old.as_deref().map(Entry::marks), Some(entry.marks()));
@@ -305,8 +325,30 @@ impl Store {
         (id, version)
     }
 
+    fn charge(&self, before: usize, now: usize) {
+        self.room.give_back(before);
+        self.room.take(now);
+    }
+
+    /// The limit of all stores of this API server in bytes, when they hold more.
+    pub(super) fn overfull(&self) -> Option<usize> {
+        self.room.passed()
+    }
+
+    /// Lets go of everything, without a word to anybody: nobody may read an empty store as one whose objects are gone.
+    pub(super) fn clear(&self) {
+        let data = std::mem::take(&mut *self.data.write());
+        self.room.give_back(data.cost);
+    }
+
     fn remove(&self, id: &Id, version: u64) {
-        let removed = self.data.write().remove(id);
+        let removed = {
+            let mut data = self.data.write();
+            let before = data.cost;
+            let removed = data.remove(id);
+            self.charge(before, data.cost);
+            removed
+        };
         if let Some(entry) = removed {
             self.tell(id, version, Some(entry.marks()), None, |_| true);
             self.removed(&entry.uid);
@@ -387,11 +429,18 @@ impl Store {
     }
 }
 
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.room.give_back(self.data.get_mut().cost);
+    }
+}
+
 impl Data {
     /// Adds an object, in the place of `old`, which is what is held under its name.
     fn insert(&mut self, entry: Arc<Entry>, old: Option<&Entry>) {
         if let Some(old) = old {
             self.bytes -= old.text.size();
+            self.cost -= cost(old);
             for label in old.labels.iter().filter(|label| !entry.labels.contains(label)) {
                 remove_from(&mut self.by_label, label, &old.id);
             }
@@ -400,6 +449,7 @@ impl Data {
             }
         }
         self.bytes += entry.text.size();
+        self.cost += cost(&entry);
         for label in &entry.labels {
             self.by_label.entry(label.clone()).or_default().insert(entry.clone());
         }
@@ -416,6 +466,7 @@ impl Data {
             self.objects.remove(&id.0);
         }
         self.bytes -= entry.text.size();
+        self.cost -= cost(&entry);
         for label in &entry.labels {
             remove_from(&mut self.by_label, label, id);
         }
@@ -444,7 +495,8 @@ mod tests {
     #[test]
     fn a_changed_object_is_found_by_what_it_has_now_and_by_nothing_else() {
         let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
-        let store = Store::new(Source::Management, kind, Interests::new());
+        let room = Arc::new(Room::new(usize::MAX));
+        let store = Store::new(Source::Management, kind, Interests::new(), room.clone());
         let put = |name: &str, version: u64, labels: Value, owner: &str| {
             store.apply(json!({"metadata": {
                 "name": name, "namespace": "ns", "uid": format!("uid-{name}"), "resourceVersion": version.to_string(),
@@ -477,6 +529,6 @@ mod tests {
             data.by_label.is_empty() && data.by_owner.is_empty() && data.objects.is_empty(),
             "nothing is left of them"
         );
-        assert_eq!(data.bytes, 0);
+        assert_eq!((data.bytes, data.cost, room.held()), (0, 0, 0));
     }
 }

@@ -37,6 +37,8 @@ const LONGEST_LIST: Duration = Duration::from_secs(60);
 /// installed.
 const LEAST_UNSERVED: Duration = Duration::from_millis(200);
 const MOST_UNSERVED: Duration = Duration::from_secs(10);
+/// Delay before a server that has more than is held of it is tried again.
+const OVERFULL: Duration = Duration::from_secs(60);
 
 /// The watch of one kind; its task ends when this is dropped.
 pub(super) struct Watch {
@@ -55,6 +57,8 @@ pub(super) enum Progress {
     Synced,
     /// The server does not serve the kind; it is tried again.
     Unserved,
+    /// The server has more than is held of it; it is tried again.
+    Overfull,
 }
 
 #[derive(Default)]
@@ -236,6 +240,16 @@ async fn follow<K>(
                 }
                 None => break,
             }
+            if let Some(most) = store.overfull() {
+                let problem = format!("the API server has more than {} MiB of objects that are watched", most >> 20);
+                tracing::warn!(kind = %store.kind(), problem, "a watch is given up for a while");
+                *shared.problem.lock() = problem;
+                progress.send_replace(Progress::Overfull);
+                store.clear();
+                tokio::time::sleep(OVERFULL).await;
+                begin = Begin::Pages;
+                break;
+            }
         }
     }
 }
@@ -311,6 +325,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::cache::room::Room;
     use crate::{interests::Interests, kind::Source};
 
     /// Lists take their time and are at version 3; watches deliver nothing; streaming lists are refused.
@@ -343,7 +358,7 @@ mod tests {
     #[tokio::test]
     async fn a_list_is_not_begun_anew_by_everybody_who_asks_for_it() {
         let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
-        let store = Arc::new(Store::new(Source::Management, kind, Interests::new()));
+        let store = Arc::new(Store::new(Source::Management, kind, Interests::new(), Arc::new(Room::new(usize::MAX))));
         let watch = Watch::start(slow_server(), store.clone(), None, CancellationToken::new());
         assert_eq!(watch.synced().await, Progress::Synced);
         let deadline = Instant::now() + Duration::from_secs(10);

@@ -123,7 +123,7 @@ async fn a_part_of_a_kind_is_watched_once_it_is_listed() {
     let world = World::start().await;
     const PART: Scope = Scope::Only(&[Extent::part("", "ConfigMap", "default", &[("tier", "a")])]);
     let source = Source::Workload(Arc::new(ClusterId::new("default", "c")));
-    let cache = Cache::scoped(world.client.clone(), source, world.interests.clone(), PART);
+    let cache = Cache::scoped(world.client.clone(), source, world.interests.clone(), PART, usize::MAX);
     let (woken, kind) = (Arc::new(AtomicUsize::new(0)), config_kind());
     let reader = world.interests.register(Arc::new(Count(woken.clone())));
     let reading = world.interests.begin(reader, &Key::new(&kind, "default", "reader"));
@@ -159,13 +159,40 @@ async fn a_part_of_a_kind_is_watched_once_it_is_listed() {
     tokio::time::timeout(Duration::from_secs(5), cache.caught_up(&not_in_the_part)).await.expect("is not waited for");
 }
 
+/// Whoever controls an API server may have ever more objects there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_with_more_objects_than_may_be_held_is_left_and_nobody_takes_them_for_gone() {
+    let world = World::start().await;
+    const ALL: Scope = Scope::Only(&[Extent::whole("", "ConfigMap")]);
+    let source = Source::Workload(Arc::new(ClusterId::new("default", "c")));
+    let cache = Cache::scoped(world.client.clone(), source, world.interests.clone(), ALL, 1 << 20);
+    world.add_config("first", json!({})).await;
+    let list = async || cache.list(&config_kind(), None, &Selector::default()).await;
+    let count = list().await.unwrap().len();
+    let many = (0..60).map(|index| {
+        let labels: serde_json::Map<_, _> =
+            (0..200).map(|label| (format!("l{label}"), json!(index.to_string()))).collect();
+        (format!("m{index}"), json!({"labels": labels}))
+    });
+    for (name, metadata) in many {
+        world.add_config(&name, metadata).await;
+    }
+    until("it is given up", async || matches!(list().await, Err(CacheError::NotSynced { .. }))).await;
+    let told = cache.get(&config_kind(), "default", "first").await.unwrap_err();
+    assert!(told.to_string().contains("more than 1 MiB of objects"), "{told}");
+    assert!(told.is_unavailable(), "it is tried again");
+    assert_eq!(cache.size(), (0, 0));
+    let elsewhere = world.cache.list(&config_kind(), None, &Selector::default()).await.unwrap();
+    assert_eq!(elsewhere.len(), count + 60, "caches of other servers go on");
+}
+
 /// A kind outside of the scope, or only in part inside of it, is watched whole once somebody follows it, and wakes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kind_that_is_followed_is_watched_whole_and_wakes_whoever_read_it() {
     let world = World::start().await;
     const PART: Scope = Scope::Only(&[Extent::part("", "ConfigMap", "default", &[("tier", "a")])]);
     let source = Source::Workload(Arc::new(ClusterId::new("default", "c")));
-    let cache = Cache::scoped(world.client.clone(), source, world.interests.clone(), PART);
+    let cache = Cache::scoped(world.client.clone(), source, world.interests.clone(), PART, usize::MAX);
     let (woken, config, widget) = (Arc::new(AtomicUsize::new(0)), config_kind(), world.widget.clone());
     let reader = world.interests.register(Arc::new(Count(woken.clone())));
     let reading = world.interests.begin(reader, &Key::new(&config, "default", "reader"));

@@ -54,7 +54,7 @@ pub enum JournalError {
     #[error("the data directory is in use by another simulated engine")]
     InUse,
     /// The database is broken or cannot be written.
-    #[error("unable to use the engine's database: {0}")]
+    #[error(transparent)]
     Database(#[from] NotKept),
 }
 
@@ -65,7 +65,7 @@ pub enum NotKept {
     #[error("the disk of the engine's data directory is full ({0}): make room")]
     Full(String),
     /// The disk or the database failed.
-    #[error("{0}")]
+    #[error("unable to use the engine's database: {0}")]
     Failed(String),
 }
 
@@ -139,7 +139,7 @@ impl Journal {
             return Ok(());
         }
         let (done, outcome) = oneshot::channel();
-        let closed = || NotKept::Failed("the engine's database is closed".to_owned());
+        let closed = || NotKept::Failed("it is closed".to_owned());
         self.sender.send(Batch { changes, hold, done }).map_err(|_| closed())?;
         outcome.await.map_err(|_| closed())?
     }
