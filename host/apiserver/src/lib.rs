@@ -58,7 +58,7 @@ pub use config::{
 };
 pub use handler::{Body, version_info};
 pub use identity::Identity;
-pub use server::{Filter, InProcess, Server, ServerError};
+pub use server::{Filter, FirstRequest, InProcess, Server, ServerError, connections};
 pub use store::{
     Finding, Findings, Repaired, Retention, Store, StoreError, check as check_store, repair as repair_store,
 };

@@ -1,7 +1,10 @@
 //! One API server: a registry, its controllers, the in-process service and the TLS listeners.
 
 mod connection;
+mod limits;
 mod service;
+
+pub use limits::{FirstRequest, connections};
 
 use std::io;
 use std::sync::Arc;

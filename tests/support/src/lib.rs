@@ -8,4 +8,5 @@
 pub mod counting;
 pub mod guests;
 pub mod hostile;
+pub mod http2;
 pub mod skip;

@@ -8,20 +8,19 @@ use std::time::Duration;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{Filter, Server, service};
+use super::{Filter, FirstRequest, Server, connections, service};
 use crate::handler::{Body, authenticate, document, refuse};
 use crate::identity::Identity;
 
 /// Deadline of the TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// HTTP/1 connections are closed after this long without a request: longer than clients keep them, so that none is
+/// Connections are closed after this long without a first request, and those of HTTP/1 without another one: longer than clients keep them, so that none is
 /// closed while a request is on its way.
 const IDLE: Duration = Duration::from_secs(120);
 /// Time for requests in flight at shutdown.
@@ -81,7 +80,10 @@ async fn connection(
         stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(|leaf| identity(leaf));
     let certificate = Arc::new(certificate);
     let watches = stop.clone();
+    let first = FirstRequest::default();
+    let used = first.clone();
     let handler = service_fn(move |request: Request<Incoming>| {
+        used.came();
         let (server, certificate, watches) = (server.clone(), Arc::clone(&certificate), watches.clone());
         let said = filter.as_ref().and_then(|filter| filter(request.method(), request.uri().path()));
         async move {
@@ -91,17 +93,12 @@ async fn connection(
             })
         }
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(Some(IDLE));
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(1000)
-        .keep_alive_interval(Some(Duration::from_secs(30)));
+    let builder = connections(IDLE);
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), handler);
     tokio::pin!(connection);
     let served = tokio::select! {
         served = &mut connection => served,
+        () = first.missed(IDLE) => return tracing::debug!("no request came"),
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {

@@ -7,6 +7,7 @@ mod collection;
 mod custom;
 mod fixture;
 mod hooks;
+mod hostile;
 mod kubectl;
 mod objects;
 mod openstack;

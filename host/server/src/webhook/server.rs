@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
+use capwasm_apiserver::{FirstRequest, connections};
 use capwasm_object::bounded;
 use capwasm_providers::Conversions;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::rt::TokioIo;
 use parking_lot::RwLock;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -138,17 +138,19 @@ async fn connection(acceptor: TlsAcceptor, stream: TcpStream, service: Arc<Servi
         Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake with the webhook failed"),
         Err(_) => return tracing::debug!("TLS handshake with the webhook timed out"),
     };
+    let first = FirstRequest::default();
+    let used = first.clone();
     let handler = service_fn(move |request: Request<Incoming>| {
+        used.came();
         let service = service.clone();
         async move { Ok::<_, Infallible>(service.answer(request).await) }
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(Some(HANDSHAKE));
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(Some(Duration::from_secs(30)));
+    let builder = connections(HANDSHAKE);
     let connection = builder.serve_connection(TokioIo::new(stream), handler);
     tokio::pin!(connection);
     let served = tokio::select! {
         served = &mut connection => served,
+        () = first.missed(HANDSHAKE) => return tracing::debug!("no request came to the webhook"),
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
