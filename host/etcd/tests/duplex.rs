@@ -9,6 +9,8 @@ use capwasm_etcd::message::*;
 use capwasm_etcd::server::{self, Answers, Status};
 use capwasm_etcd::{Client, Code, ConnectError, Credentials, CredentialsError, Error};
 use capwasm_pki::{Algorithm, Authority, Leaf, Pair, Validity};
+use capwasm_test_support::http2;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// An authority, with a certificate and key for both sides.
 struct Keys {
@@ -149,4 +151,37 @@ async fn only_who_is_expected_is_talked_to() {
     let broken = Credentials::new(&keys.authority, &keys.certificate, "no key").unwrap_err();
     assert!(matches!(broken, CredentialsError::Pem { part: "key", .. }), "{broken}");
     Credentials::new("", &keys.certificate, &keys.key).unwrap_err();
+}
+
+#[tokio::test]
+async fn a_member_that_misuses_http_2_is_left() {
+    const ROUNDS: u32 = 2_000;
+    let keys = keys();
+    for attack in &http2::OF_SERVERS {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let tls = server::tls(&keys.authority, &keys.certificate, &keys.key).unwrap();
+        let attacked = tokio::spawn(async move {
+            let stream = tokio_rustls::TlsAcceptor::from(tls).accept(far).await?;
+            let (mut read, mut write) = tokio::io::split(stream);
+            let reading = tokio::spawn(async move { read.read_to_end(&mut Vec::new()).await });
+            write.write_all(&http2::server_begins()).await?;
+            for round in 0..ROUNDS {
+                if reading.is_finished() {
+                    return Ok(true);
+                }
+                write.write_all(&(attack.round)(round)).await?;
+                tokio::task::yield_now().await;
+            }
+            Ok::<_, std::io::Error>(reading.is_finished())
+        });
+        let credentials = Credentials::new(&keys.authority, &keys.certificate, &keys.key).unwrap();
+        let told = match Client::connect(near, "node-1", &credentials).await {
+            Ok(client) => client.status().await.map(drop).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        assert!(told.is_err_and(|told| !told.is_empty()), "{}", attack.name);
+        // A write that fails is an end as well.
+        let ended = attacked.await.unwrap().unwrap_or(true);
+        assert!(ended || !attack.ends, "{}: it goes on", attack.name);
+    }
 }

@@ -1,9 +1,20 @@
 //! API servers that misbehave, and what a client makes of them.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use capwasm_test_support::hostile::{Behaviour, Ending, ON_THE_WAY, Script, Server, behaviours};
+use std::{net::SocketAddr, sync::Arc, time::SystemTime};
+
+use capwasm_pki::{Algorithm, Authority, Leaf, Validity, certificates};
+use capwasm_test_support::{
+    hostile::{Behaviour, Ending, ON_THE_WAY, Script, Server, behaviours},
+    http2::{self, Attack},
+};
 use futures::TryStreamExt;
 use kube::{Api, api::WatchParams};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 
 use super::*;
 use crate::explain;
@@ -88,5 +99,79 @@ async fn a_watch_is_left_at_a_limit_of_its_events_and_of_the_whole() {
         let told = watch(&client_of(&server, limits())).await;
         assert!(told.contains(expected), "{name}: {told}");
         left(server, name).await;
+    }
+}
+
+/// Rounds after which an attack has come through.
+const ROUNDS: u32 = 2_000;
+
+/// Certificates of an API server on loopback, with so many more in its chain, and a client that trusts it.
+fn secured(more: usize) -> (Arc<rustls::ServerConfig>, impl Fn(SocketAddr) -> Client) {
+    let day = Validity::of(SystemTime::now(), Duration::from_secs(24 * 3600));
+    let authority = Authority::new("ca", Algorithm::EcdsaP256, day, None).unwrap();
+    let pair = authority.issue(&Leaf::server("s", vec!["127.0.0.1".to_owned()]), Algorithm::EcdsaP256, day).unwrap();
+    let mut chain = certificates(&pair.certificate).unwrap();
+    chain.extend(std::iter::repeat_n(authority.der().clone(), more));
+    let key = rustls::pki_types::pem::PemObject::from_pem_slice(pair.key.as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut config = builder.with_no_client_auth().with_single_cert(chain, key).unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let root = authority.der().to_vec();
+    let connect = move |address: SocketAddr| {
+        let mut config = Config::new(format!("https://{address}").parse().unwrap());
+        config.root_cert = Some(vec![root.clone()]);
+        client(&config, Connections::Shared, limits()).unwrap()
+    };
+    (Arc::new(config), connect)
+}
+
+/// Carries an attack out on whoever connects first; whether that ended it.
+async fn attack(listener: TcpListener, tls: Arc<rustls::ServerConfig>, attack: &Attack) -> bool {
+    let (stream, _) = listener.accept().await.unwrap();
+    let Ok(stream) = tokio_rustls::TlsAcceptor::from(tls).accept(stream).await else { return true };
+    let (mut read, mut write) = tokio::io::split(stream);
+    let reading = tokio::spawn(async move { read.read_to_end(&mut Vec::new()).await });
+    let sent = async {
+        write.write_all(&http2::server_begins()).await?;
+        for round in 0..ROUNDS {
+            if reading.is_finished() {
+                break;
+            }
+            write.write_all(&(attack.round)(round)).await?;
+            tokio::task::yield_now().await;
+        }
+        write.flush().await
+    };
+    sent.await.is_err() || reading.is_finished()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_misuses_http_2_is_left_and_told() {
+    let neighbour = client_of(&good(), limits());
+    for one in &http2::OF_SERVERS {
+        let (tls, connect) = secured(0);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = connect(listener.local_addr().unwrap());
+        let (ended, told, neighbours) = tokio::join!(attack(listener, tls, one), get(&client), get(&neighbour));
+        assert_eq!(neighbours.as_deref(), Ok("{}"), "{}", one.name);
+        assert!(told.is_err_and(|told| !told.is_empty()), "{}", one.name);
+        assert!(ended || !one.ends, "{}: it goes on", one.name);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_huge_chain_of_certificates_is_not_read() {
+    for (more, expected) in [(1, ""), (5_000, "too large")] {
+        let (tls, connect) = secured(more);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = connect(listener.local_addr().unwrap());
+        let accepted = async {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio_rustls::TlsAcceptor::from(tls).accept(stream).await.is_ok()
+        };
+        let (accepted, told) = tokio::join!(accepted, get(&client));
+        let told = told.unwrap_err();
+        assert!(accepted == expected.is_empty() && told.contains(expected), "{more}: {told}");
     }
 }
