@@ -190,6 +190,8 @@ impl HttpClient {
         let uri = request::url(&request.url)?;
         let method = request::method(&request.method)?;
         let mut headers = request::headers(&request.headers)?;
+        // As the guest names it: an endpoint's own address is not the guest's to know.
+        let server = uri.authority().map(ToString::to_string).unwrap_or_default();
         let (pool, uri, timeout) = match endpoint_name(&uri) {
             Some(name) => {
                 let endpoint = self.endpoints.get(name).ok_or_else(|| endpoint_not_granted(name))?;
@@ -212,9 +214,9 @@ impl HttpClient {
         let span = tracing::info_span!("http", method = %outgoing.method(), host = outgoing.uri().host(), status = tracing::field::Empty);
         let told = span.clone();
         let exchange = async {
-            let response = pool.request(outgoing).await.map_err(|error| unreachable_or_denied(&error))?;
+            let response = pool.request(outgoing).await.map_err(|error| unreachable_or_denied(&server, &error))?;
             told.record("status", response.status().as_u16());
-            self.collect(response).await
+            self.collect(&server, response).await
         };
         let fenced = async {
             let answer = fence.guard(exchange.instrument(span)).await;
@@ -259,11 +261,11 @@ impl HttpClient {
         Ok(pool)
     }
 
-    async fn collect(&self, response: Response<Incoming>) -> Result<HttpResponse, Refused> {
+    async fn collect(&self, server: &str, response: Response<Incoming>) -> Result<HttpResponse, Refused> {
         let (parts, mut incoming) = response.into_parts();
         let size: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
         if size > HEADER_BYTES {
-            return Err(headers_too_large());
+            return Err(headers_too_large(server));
         }
         let mut body = BytesMut::new();
         while let Some(frame) = incoming.frame().await {
@@ -271,7 +273,7 @@ impl HttpClient {
                 Refused::new(
                     Refusal::Unavailable,
                     "ResponseBroken",
-                    format!("the response broke off: {}", chain(&error)),
+                    format!("the response of {server} broke off: {}", chain(&error)),
                 )
             })?;
             let Ok(data) = frame.into_data() else { continue };
@@ -279,7 +281,10 @@ impl HttpClient {
                 return Err(Refused::new(
                     Refusal::Limit,
                     "ResponseTooLarge",
-                    format!("the response is larger than {} bytes (limits.responseBytes)", self.response_bytes),
+                    format!(
+                        "the response of {server} is larger than {} bytes (limits.responseBytes)",
+                        self.response_bytes
+                    ),
                 ));
             }
             body.extend_from_slice(&data);
@@ -346,12 +351,9 @@ fn new_pool(connector: Connector) -> Pool {
         .build(connector)
 }
 
-fn headers_too_large() -> Refused {
-    Refused::new(
-        Refusal::Limit,
-        "HeadersTooLarge",
-        "the response's headers are too large, or say a length that cannot be",
-    )
+fn headers_too_large(server: &str) -> Refused {
+    let message = format!("the headers of {server}'s response are too large, or say a length that cannot be");
+    Refused::new(Refusal::Limit, "HeadersTooLarge", message)
 }
 
 fn endpoint_not_granted(name: &str) -> Refused {
@@ -359,18 +361,18 @@ fn endpoint_not_granted(name: &str) -> Refused {
 }
 
 /// Finds a refusal of the connector among the causes of the pool's error.
-fn unreachable_or_denied(error: &hyper_util::client::legacy::Error) -> Refused {
+fn unreachable_or_denied(server: &str, error: &hyper_util::client::legacy::Error) -> Refused {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(ConnectError::Address(message)) = error.downcast_ref() {
             return Refused::denied(message.clone());
         }
         if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse_too_large) {
-            return headers_too_large();
+            return headers_too_large(server);
         }
         cause = error.source();
     }
-    Refused::new(Refusal::Unavailable, "Unreachable", chain(error))
+    Refused::new(Refusal::Unavailable, "Unreachable", format!("no response of {server}: {}", chain(error)))
 }
 
 /// The error with its causes, without repetitions.
