@@ -17,8 +17,11 @@ pub use microversion::Version;
 pub use query::{Query, encode};
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
+use capwasm_object::bounded;
 use capwasm_sdk::{Fault, Host, HttpRequest, HttpResponse, Problem};
 use serde_json::Value;
 
@@ -32,8 +35,13 @@ const VOLUME_VERSION: &str = "volume 3.27";
 const COMPUTE_VERSION: Version = Version { major: 2, minor: 38 };
 /// How long discovery documents and lists of extensions are believed.
 const DISCOVERY_AGE: Duration = Duration::from_secs(3_600);
-/// More pages than any collection here has.
-const MOST_PAGES: usize = 1_000;
+/// More pages than any collection here has; Nova's and Cinder's are of a thousand items each.
+const MOST_PAGES: usize = 100;
+/// Longest query of a next page in bytes: the first one's, and the id of an item.
+const LONGEST_QUERY: usize = 4 << 10;
+/// What all answers of a pass may take in bytes: their bodies and the trees of them, some ten thousand servers. A pass has twice
+/// as much memory, and time to read it.
+const ROOM: usize = 32 << 20;
 
 /// The services that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +56,18 @@ pub enum Service {
     LoadBalancer,
     /// Cinder.
     Volume,
+}
+
+impl fmt::Display for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Service::Compute => "Nova",
+            Service::Network => "Neutron",
+            Service::Image => "Glance",
+            Service::LoadBalancer => "Octavia",
+            Service::Volume => "Cinder",
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +88,8 @@ pub struct Cloud<'a> {
     /// Whether a refused token was replaced already.
     is_renewed: Cell<bool>,
     compute_version: Cell<Version>,
+    /// What is left of [`ROOM`].
+    room: Cell<usize>,
 }
 
 impl<'a> Cloud<'a> {
@@ -89,6 +111,7 @@ impl<'a> Cloud<'a> {
             entry,
             is_renewed: Cell::new(false),
             compute_version: Cell::new(COMPUTE_VERSION),
+            room: Cell::new(ROOM),
         })
     }
 
@@ -128,21 +151,25 @@ impl<'a> Cloud<'a> {
 
     /// All pages of a collection; `key` is the list's name in the answer.
     pub fn list(&self, service: Service, path: &str, key: &str, query: &Query) -> Result<Vec<Value>, Failure> {
-        let mut items = Vec::new();
+        let (mut items, mut seen) = (Vec::new(), BTreeSet::new());
         let mut url = query.after(path);
-        for _ in 0..MOST_PAGES {
+        while seen.len() < MOST_PAGES {
             let mut answer = self.get(service, &url)?;
             match answer.get_mut(key).map(Value::take) {
                 Some(Value::Array(page)) => items.extend(page),
-                _ => return Err(Failure::garbled(&format!("GET {url}"), format!("there is no list {key:?}"))),
+                _ => return Err(self.garbled(service, format!("there is no list {key:?} at {path}"))),
             }
-            match next_page(&answer, key) {
-                // Services behind a proxy do not know their own address: only the query counts.
-                Some(next) if format!("{path}?{next}") != url => url = format!("{path}?{next}"),
-                _ => return Ok(items),
+            let Some(next) = next_page(&answer, key) else { return Ok(items) };
+            if next.len() > LONGEST_QUERY {
+                return Err(self.garbled(service, format!("the link to the next page of {path} is too long")));
+            }
+            // Services behind a proxy do not know their own address: only the query counts.
+            seen.insert(std::mem::replace(&mut url, format!("{path}?{next}")));
+            if seen.contains(&url) {
+                return Err(self.garbled(service, format!("a page of {path} leads back to one before it")));
             }
         }
-        Err(Failure::garbled(&format!("GET {path}"), format!("there are more than {MOST_PAGES} pages")))
+        Err(self.garbled(service, format!("there are more than {MOST_PAGES} pages of {path}")))
     }
 
     /// Creates, or acts; `Null` where the service answers nothing.
@@ -203,6 +230,12 @@ impl<'a> Cloud<'a> {
         self.answered(service, request).map(|document| microversion::newest(&document))
     }
 
+    /// An answer of a service, which is named with its host, makes no sense.
+    pub fn garbled(&self, service: Service, why: impl fmt::Display) -> Failure {
+        let root = self.root(service).unwrap_or_default();
+        Failure::garbled(&format!("read the answer of {service} at {}", catalog::host(&root)), why)
+    }
+
     fn root(&self, service: Service) -> Result<String, Failure> {
         let session = self.session.borrow();
         let found = self
@@ -211,9 +244,10 @@ impl<'a> Cloud<'a> {
             .or_else(|| catalog::endpoint(&session.catalog, service, &self.region, &self.entry.interface));
         found.map(|endpoint| service.root(endpoint, &session.project)).ok_or_else(|| {
             let (kind, interface) = (service.types().first().copied().unwrap_or_default(), &self.entry.interface);
-            let region = &self.region;
-            let message =
-                format!("the cloud's catalog has no {kind} service in region {region:?} (interface {interface})");
+            let (keystone, region) = (&self.entry.auth_url, &self.region);
+            let message = format!(
+                "the catalog of Keystone at {keystone} has no {kind} service in region {region:?} (interface {interface})"
+            );
             Failure::new("ServiceNotInCatalog", Fault::Invalid, message)
         })
     }
@@ -233,19 +267,19 @@ impl<'a> Cloud<'a> {
 
     /// The answer's body. A token that is refused is replaced, once for all requests of the call.
     fn answered(&self, service: Service, request: HttpRequest) -> Result<Value, Failure> {
-        let act = format!("{} {}", request.method, request.url);
+        let act = format!("{} {} of {service}", request.method, request.url);
         let mut response = self.exchange(service, &act, &request)?;
         if response.status == 401 && !self.is_renewed.replace(true) {
             let session = Session::open(self.host, &self.entry, &self.transport, &self.region, Freshness::New)?;
             *self.session.borrow_mut() = session;
             response = self.exchange(service, &act, &request)?;
         }
-        let body = read(&act, &response);
+        let body = self.read(&act, &response);
         match (body, request.max_age) {
             // What was kept would be read again and again.
             (Err(failure), Some(age)) if failure.is_garbled() && !age.is_zero() => {
                 let request = HttpRequest { max_age: Some(Duration::ZERO), ..request };
-                read(&act, &self.exchange(service, &act, &request)?)
+                self.read(&act, &self.exchange(service, &act, &request)?)
             }
             (body, _) => body,
         }
@@ -264,16 +298,31 @@ impl<'a> Cloud<'a> {
         }
         self.host.http(&request).map_err(|refused| Failure::unanswered(act, &request.url, &refused))
     }
+
+    /// The body of a success; `Null` where there is none.
+    fn read(&self, act: &str, response: &HttpResponse) -> Result<Value, Failure> {
+        match response.status {
+            200..300 if response.body.trim_ascii().is_empty() => Ok(Value::Null),
+            // Octavia's root answers 300 where its versions are the answer.
+            200..=300 => {
+                let mut room = self.room.get();
+                let body = read_within(act, &response.body, &mut room);
+                self.room.set(room);
+                body
+            }
+            _ => Err(Failure::rejected(act, response)),
+        }
+    }
 }
 
-/// The body of a success; `Null` where there is none.
-fn read(act: &str, response: &HttpResponse) -> Result<Value, Failure> {
-    match response.status {
-        200..300 if response.body.iter().all(u8::is_ascii_whitespace) => Ok(Value::Null),
-        // Octavia's root answers 300 where its versions are the answer.
-        200..=300 => serde_json::from_slice(&response.body).map_err(|why| Failure::garbled(act, why)),
-        _ => Err(Failure::rejected(act, response)),
-    }
+/// A body as JSON, within `room` bytes, from which it and its tree are taken.
+fn read_within(act: &str, body: &[u8], room: &mut usize) -> Result<Value, Failure> {
+    let Some(rest) = room.checked_sub(body.len()) else { return Err(Failure::too_large(act)) };
+    *room = rest;
+    bounded::read_within(body, room).map_err(|why| match why {
+        bounded::ReadError::TooLarge => Failure::too_large(act),
+        bounded::ReadError::NotJson(why) => Failure::garbled(act, why),
+    })
 }
 
 fn none_if_missing(answer: Result<Value, Failure>) -> Result<Option<Value>, Failure> {

@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::answer::{decode, decode_member, nullable};
 use crate::cloud::{Cloud, Failure, Gone, Query, Service, encode};
 
-const NOVA: &str = "Nova";
 /// How old a list of flavors may be: machines are made by the dozen.
 const FLAVORS_AGE: Duration = Duration::from_secs(60);
 
@@ -100,7 +99,7 @@ pub struct ServerGroup {
 pub fn server(cloud: &Cloud<'_>, id: &str) -> Result<Option<Server>, Failure> {
     cloud
         .find(Service::Compute, &format!("/servers/{}", encode(id)))?
-        .map(|answer| decode_member(NOVA, answer, "server"))
+        .map(|answer| decode_member(cloud, Service::Compute, answer, "server"))
         .transpose()
 }
 
@@ -109,13 +108,15 @@ pub fn servers_named(cloud: &Cloud<'_>, name: &str) -> Result<Vec<Server>, Failu
     // Nova takes the name as a regular expression.
     let query = Query::new().with("name", format!("^{}$", name.replace('.', "\\.")));
     let found = cloud.list(Service::Compute, "/servers/detail", "servers", &query)?;
-    let servers: Result<Vec<Server>, Failure> = found.into_iter().map(|item| decode(NOVA, item)).collect();
+    let servers: Result<Vec<Server>, Failure> =
+        found.into_iter().map(|item| decode(cloud, Service::Compute, item)).collect();
     Ok(servers?.into_iter().filter(|server| server.name == name && !server.is_gone()).collect())
 }
 
 /// Asks for a server; returns its id. Nova makes another one each time.
 pub fn create_server(cloud: &Cloud<'_>, body: &Value) -> Result<String, Failure> {
-    let created: Created = decode_member(NOVA, cloud.post(Service::Compute, "/servers", body)?, "server")?;
+    let created: Created =
+        decode_member(cloud, Service::Compute, cloud.post(Service::Compute, "/servers", body)?, "server")?;
     Ok(created.id)
 }
 
@@ -128,10 +129,12 @@ pub fn delete_server(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
 pub fn flavor_named(cloud: &Cloud<'_>, name: &str) -> Result<Option<Flavor>, Failure> {
     const PATH: &str = "/flavors";
     let named = |items: Vec<Value>| -> Result<Option<Flavor>, Failure> {
-        let flavors: Result<Vec<Flavor>, Failure> = items.into_iter().map(|item| decode(NOVA, item)).collect();
+        let flavors: Result<Vec<Flavor>, Failure> =
+            items.into_iter().map(|item| decode(cloud, Service::Compute, item)).collect();
         Ok(flavors?.into_iter().find(|flavor| flavor.name == name))
     };
-    let recent: Vec<Value> = decode_member(NOVA, cloud.get_recent(Service::Compute, PATH, FLAVORS_AGE)?, "flavors")?;
+    let recent: Vec<Value> =
+        decode_member(cloud, Service::Compute, cloud.get_recent(Service::Compute, PATH, FLAVORS_AGE)?, "flavors")?;
     match named(recent)? {
         Some(flavor) => Ok(Some(flavor)),
         None => named(cloud.list(Service::Compute, PATH, "flavors", &Query::new())?),
@@ -142,14 +145,14 @@ pub fn flavor_named(cloud: &Cloud<'_>, name: &str) -> Result<Option<Flavor>, Fai
 pub fn flavor(cloud: &Cloud<'_>, id: &str) -> Result<Option<Flavor>, Failure> {
     cloud
         .find(Service::Compute, &format!("/flavors/{}", encode(id)))?
-        .map(|answer| decode_member(NOVA, answer, "flavor"))
+        .map(|answer| decode_member(cloud, Service::Compute, answer, "flavor"))
         .transpose()
 }
 
 /// All server groups of the project: Nova filters them by nothing.
 pub fn server_groups(cloud: &Cloud<'_>) -> Result<Vec<ServerGroup>, Failure> {
     let found = cloud.list(Service::Compute, "/os-server-groups", "server_groups", &Query::new())?;
-    found.into_iter().map(|item| decode(NOVA, item)).collect()
+    found.into_iter().map(|item| decode(cloud, Service::Compute, item)).collect()
 }
 
 #[derive(Deserialize)]

@@ -5,8 +5,6 @@ use serde::Deserialize;
 use crate::answer::decode;
 use crate::cloud::{Cloud, Failure, Query, Service, encode};
 
-const GLANCE: &str = "Glance";
-
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Glance's")]
 pub struct Image {
@@ -19,10 +17,17 @@ pub struct Image {
 }
 
 pub fn images(cloud: &Cloud<'_>, query: &Query) -> Result<Vec<Image>, Failure> {
-    cloud.list(Service::Image, "/images", "images", query)?.into_iter().map(|item| decode(GLANCE, item)).collect()
+    cloud
+        .list(Service::Image, "/images", "images", query)?
+        .into_iter()
+        .map(|item| decode(cloud, Service::Image, item))
+        .collect()
 }
 
 /// None when there is no such image.
 pub fn image(cloud: &Cloud<'_>, id: &str) -> Result<Option<Image>, Failure> {
-    cloud.find(Service::Image, &format!("/images/{}", encode(id)))?.map(|answer| decode(GLANCE, answer)).transpose()
+    cloud
+        .find(Service::Image, &format!("/images/{}", encode(id)))?
+        .map(|answer| decode(cloud, Service::Image, answer))
+        .transpose()
 }

@@ -104,21 +104,21 @@ pub fn named<T: Resource>(cloud: &Cloud<'_>, name: &str) -> Result<Vec<T>, Failu
 
 pub fn list<T: Resource>(cloud: &Cloud<'_>, query: &Query) -> Result<Vec<T>, Failure> {
     let found = cloud.list(Service::LoadBalancer, &format!("/lbaas/{}", T::MANY), T::MANY, query)?;
-    found.into_iter().map(|one| answer::decode("Octavia", one)).collect()
+    found.into_iter().map(|one| answer::decode(cloud, Service::LoadBalancer, one)).collect()
 }
 
 /// One by its id; none when there is none.
 pub fn get<T: Resource>(cloud: &Cloud<'_>, id: &str) -> Result<Option<T>, Failure> {
-    cloud.find(Service::LoadBalancer, &path::<T>(id))?.map(unwrap).transpose()
+    cloud.find(Service::LoadBalancer, &path::<T>(id))?.map(|answer| unwrap(cloud, answer)).transpose()
 }
 
 /// Creates one; `fields` is what stands below its name in the request.
 pub fn create<T: Resource>(cloud: &Cloud<'_>, fields: Value) -> Result<T, Failure> {
-    unwrap(cloud.post(Service::LoadBalancer, &format!("/lbaas/{}", T::MANY), &json!({ T::ONE: fields }))?)
+    unwrap(cloud, cloud.post(Service::LoadBalancer, &format!("/lbaas/{}", T::MANY), &json!({ T::ONE: fields }))?)
 }
 
 pub fn update<T: Resource>(cloud: &Cloud<'_>, id: &str, fields: Value) -> Result<T, Failure> {
-    unwrap(cloud.put(Service::LoadBalancer, &path::<T>(id), &json!({ T::ONE: fields }))?)
+    unwrap(cloud, cloud.put(Service::LoadBalancer, &path::<T>(id), &json!({ T::ONE: fields }))?)
 }
 
 /// Deletes a load balancer with everything that belongs to it; it goes some time after the answer.
@@ -131,7 +131,7 @@ pub fn members(cloud: &Cloud<'_>, pool: &str) -> Result<Vec<Member>, Failure> {
     cloud
         .list(Service::LoadBalancer, &at, "members", &Query::new())?
         .into_iter()
-        .map(|one| answer::decode("Octavia", one))
+        .map(|one| answer::decode(cloud, Service::LoadBalancer, one))
         .collect()
 }
 
@@ -161,8 +161,8 @@ fn path<T: Resource>(id: &str) -> String {
     format!("/lbaas/{}/{}", T::MANY, encode(id))
 }
 
-fn unwrap<T: Resource>(answer: Value) -> Result<T, Failure> {
-    answer::decode_member("Octavia", answer, T::ONE)
+fn unwrap<T: Resource>(cloud: &Cloud<'_>, answer: Value) -> Result<T, Failure> {
+    answer::decode_member(cloud, Service::LoadBalancer, answer, T::ONE)
 }
 
 macro_rules! resource {

@@ -34,17 +34,17 @@ pub trait Resource: DeserializeOwned {
 /// All that match; `query` filters by exact values.
 pub fn list<T: Resource>(cloud: &Cloud<'_>, query: &Query) -> Result<Vec<T>, Failure> {
     let found = cloud.list(Service::Network, &format!("/{}", T::PATH), T::MANY, query)?;
-    found.into_iter().map(|one| answer::decode("Neutron", one)).collect()
+    found.into_iter().map(|one| answer::decode(cloud, Service::Network, one)).collect()
 }
 
 /// One by its id; none when there is none.
 pub fn get<T: Resource>(cloud: &Cloud<'_>, id: &str) -> Result<Option<T>, Failure> {
-    cloud.find(Service::Network, &path::<T>(id))?.map(unwrap).transpose()
+    cloud.find(Service::Network, &path::<T>(id))?.map(|answer| unwrap(cloud, answer)).transpose()
 }
 
 /// Creates one; `fields` is what stands below its name in the request.
 pub fn create<T: Resource>(cloud: &Cloud<'_>, fields: Value) -> Result<T, Failure> {
-    unwrap(cloud.post(Service::Network, &format!("/{}", T::PATH), &wrap::<T>(fields))?)
+    unwrap(cloud, cloud.post(Service::Network, &format!("/{}", T::PATH), &wrap::<T>(fields))?)
 }
 
 /// Creates several in one request: all of them, or none.
@@ -54,7 +54,7 @@ pub fn create_all<T: Resource>(cloud: &Cloud<'_>, fields: Vec<Value>) -> Result<
 }
 
 pub fn update<T: Resource>(cloud: &Cloud<'_>, id: &str, fields: Value) -> Result<T, Failure> {
-    unwrap(cloud.put(Service::Network, &path::<T>(id), &wrap::<T>(fields))?)
+    unwrap(cloud, cloud.put(Service::Network, &path::<T>(id), &wrap::<T>(fields))?)
 }
 
 /// Deletes one; what is gone already is a success.
@@ -99,6 +99,6 @@ fn wrap<T: Resource>(fields: Value) -> Value {
     json!({ T::ONE: fields })
 }
 
-fn unwrap<T: Resource>(answer: Value) -> Result<T, Failure> {
-    answer::decode_member("Neutron", answer, T::ONE)
+fn unwrap<T: Resource>(cloud: &Cloud<'_>, answer: Value) -> Result<T, Failure> {
+    answer::decode_member(cloud, Service::Network, answer, T::ONE)
 }

@@ -3,6 +3,8 @@
 //! What takes time (servers, load balancers, volumes) is done after it was read `patience` times.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+pub mod hostile;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -267,7 +269,7 @@ impl OpenStack {
         self.0.cloud.set_now(i64::try_from(seconds).unwrap());
     }
 
-    fn handle(&self, request: &HttpRequest) -> Result<HttpResponse, Refused> {
+    pub fn handle(&self, request: &HttpRequest) -> Result<HttpResponse, Refused> {
         let Some(path) = request.url.strip_prefix(ORIGIN) else {
             return Err(Refused::new(Refusal::Denied, "NotGranted", format!("{} is not granted", request.url)));
         };

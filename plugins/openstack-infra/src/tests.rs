@@ -1,6 +1,7 @@
 //! Servers, machines and pools against a small OpenStack, pass after pass, from every state that a crash can leave.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod hostile;
 mod machine;
 mod pool;
 mod server;

@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 use crate::answer::{decode, decode_member};
 use crate::cloud::{Cloud, Failure, Gone, Query, Service, encode};
 
-const CINDER: &str = "Cinder";
-
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[allow(missing_docs, reason = "the names are Cinder's")]
 pub struct Volume {
@@ -46,13 +44,19 @@ pub struct Attachment {
 /// All volumes of the project that have exactly this name.
 pub fn volumes_named(cloud: &Cloud<'_>, name: &str) -> Result<Vec<Volume>, Failure> {
     let found = cloud.list(Service::Volume, "/volumes/detail", "volumes", &Query::new().with("name", name))?;
-    let volumes: Result<Vec<Volume>, Failure> = found.into_iter().map(|item| decode(CINDER, item)).collect();
+    let volumes: Result<Vec<Volume>, Failure> =
+        found.into_iter().map(|item| decode(cloud, Service::Volume, item)).collect();
     Ok(volumes?.into_iter().filter(|volume| volume.name.as_deref() == Some(name)).collect())
 }
 
 /// Asks for a volume; `fields` is what stands below `volume` in the request.
 pub fn create_volume(cloud: &Cloud<'_>, fields: &Value) -> Result<Volume, Failure> {
-    decode_member(CINDER, cloud.post(Service::Volume, "/volumes", &json!({"volume": fields}))?, "volume")
+    decode_member(
+        cloud,
+        Service::Volume,
+        cloud.post(Service::Volume, "/volumes", &json!({"volume": fields}))?,
+        "volume",
+    )
 }
 
 /// Asks for the deletion, which ends some time after the answer.
@@ -64,7 +68,7 @@ pub fn delete_volume(cloud: &Cloud<'_>, id: &str) -> Result<Gone, Failure> {
 pub fn attachments(cloud: &Cloud<'_>, volume: &str) -> Result<Vec<Attachment>, Failure> {
     let query = Query::new().with("volume_id", volume);
     let found = cloud.list(Service::Volume, "/attachments", "attachments", &query)?;
-    found.into_iter().map(|item| decode(CINDER, item)).collect()
+    found.into_iter().map(|item| decode(cloud, Service::Volume, item)).collect()
 }
 
 /// Deletes an attachment, which releases the volume.

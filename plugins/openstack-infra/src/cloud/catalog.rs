@@ -60,6 +60,12 @@ pub fn regions(catalog: &Value) -> Vec<&str> {
     regions
 }
 
+/// The host of a URL, with its port.
+pub fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?']).next().unwrap_or_default()
+}
+
 /// An endpoint up to its version (`https://nova/v2.1`), and up to what is before it (`https://nova`).
 pub fn versioned_and_unversioned(root: &str) -> (&str, &str) {
     match version_at(root) {

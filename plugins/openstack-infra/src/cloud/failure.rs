@@ -11,6 +11,8 @@ pub const UNAUTHENTICATED: &str = "OpenStackAuthenticationFailed";
 const QUOTA: &str = "QuotaExceeded";
 /// Reason of an answer that makes no sense.
 const GARBLED: &str = "AnswerGarbled";
+/// Reason of answers that take more room than there is for them.
+const TOO_LARGE: &str = "AnswerTooLarge";
 /// A quota is free again when somebody deletes something, or asks for more.
 const QUOTA_RETRY: Duration = Duration::from_secs(120);
 /// For a service that asks for patience and does not say how much.
@@ -19,6 +21,12 @@ const BUSY_RETRY: Duration = Duration::from_secs(30);
 const LONGEST_RETRY: Duration = Duration::from_secs(600);
 /// Letters of a service's own words that are passed on.
 const LONGEST_MESSAGE: usize = 1_000;
+/// Letters of what is wrong with an answer, which may be quoted there.
+pub const LONGEST_WHY: usize = 200;
+/// Letters of what was to be done; a URL is the catalog's, and may be any.
+const LONGEST_ACT: usize = 500;
+/// Bytes of an error's body that are read.
+const ERROR_BYTES: usize = 64 << 10;
 /// Types of Neutron's errors that mean: there are no more.
 const EXHAUSTED: [&str; 5] = [
     "OverQuota",
@@ -70,7 +78,7 @@ impl Failure {
         Failure {
             status: Some(status),
             reason: reason.to_owned(),
-            message: format!("unable to {act}: {status}: {}", told.message),
+            message: format!("unable to {}: {status}: {}", beginning(act, LONGEST_ACT), told.message),
             retry_after: retry_after.map(|delay| delay.min(LONGEST_RETRY)),
             fault,
             kind: told.kind,
@@ -85,16 +93,29 @@ impl Failure {
             Refusal::Unsupported => ("RequestDenied", Fault::Unsupported),
             _ => ("Unreachable", Fault::Transient),
         };
-        let mut message = format!("unable to {act}: {}", refused.message);
+        let (act, why) = (beginning(act, LONGEST_ACT), beginning(&refused.message, LONGEST_MESSAGE));
+        let mut message = format!("unable to {act}: {why}");
         if refused.refusal == Refusal::Denied {
-            message.push_str(&remedy(url, &refused.message));
+            message.push_str(&remedy(beginning(url, LONGEST_ACT), why));
         }
         Failure::new(reason, fault, message)
     }
 
     /// From an answer that makes no sense.
     pub fn garbled(act: &str, why: impl fmt::Display) -> Failure {
+        let (act, why) = (beginning(act, LONGEST_ACT), why.to_string());
+        let why = beginning(&why, LONGEST_WHY);
         Failure::new(GARBLED, Fault::Transient, format!("unable to {act}: the answer makes no sense: {why}"))
+    }
+
+    /// From an answer that takes more room than there is.
+    pub fn too_large(act: &str) -> Failure {
+        let act = beginning(act, LONGEST_ACT);
+        Failure::new(
+            TOO_LARGE,
+            Fault::Transient,
+            format!("unable to {act}: the answers take more memory than there is"),
+        )
     }
 
     /// A failure without an HTTP status.
@@ -169,6 +190,7 @@ impl Told {
     /// `{"error": {code, message, title}}`; Nova and Cinder: `{"itemNotFound": {code, message, retryAfter}}`; Glance:
     /// `{code, message}` or a page of HTML; anybody before them: any text.
     fn read(body: &[u8]) -> Told {
+        let body = &body[..body.len().min(ERROR_BYTES)];
         let parsed = serde_json::from_slice::<Value>(body).ok();
         let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         let own = parsed.as_ref().and_then(|value| {
@@ -194,6 +216,11 @@ impl Told {
         told.message = plain(&told.message).chars().take(LONGEST_MESSAGE).collect();
         told
     }
+}
+
+/// So many letters of a text.
+pub fn beginning(text: &str, letters: usize) -> &str {
+    text.char_indices().nth(letters).map_or(text, |(end, _)| &text[..end])
 }
 
 /// Text without tags, on one line.

@@ -8,10 +8,14 @@ use serde_json::{Value, json};
 
 use super::catalog;
 use super::entry::Entry;
-use super::failure::{Failure, UNAUTHENTICATED};
+use super::failure::{Failure, LONGEST_WHY, UNAUTHENTICATED, beginning};
+use super::read_within;
 
 /// Longer than any token is used: how much of its life is over is seen from the answer.
 const LONGEST_USE: Duration = Duration::from_secs(24 * 3_600);
+
+/// What a token and its catalog may take in bytes; those of a large cloud with many regions take one million.
+const ROOM: usize = 12 << 20;
 
 /// A token that is good for a project.
 #[derive(Clone)]
@@ -51,7 +55,7 @@ impl Session {
                 .header("accept", "application/json")
                 .json(&json!({"auth": entry.auth}))
                 .max_age(max_age);
-            let act = format!("get a token of {}", entry.auth_url);
+            let act = format!("get a token of Keystone at {}", entry.auth_url);
             let response = host
                 .http(&trust.over(request))
                 .map_err(|refused| Failure::unanswered(&act, &entry.auth_url, &refused))?;
@@ -94,7 +98,7 @@ fn read(act: &str, response: &HttpResponse, region: &str, now: u64) -> Result<Se
     }
     let token = response.headers.iter().find(|(name, _)| name == "x-subject-token").map(|(_, value)| value.clone());
     let token = token.ok_or_else(|| Failure::garbled(act, "there is no X-Subject-Token"))?;
-    let mut body: Value = serde_json::from_slice(&response.body).map_err(|why| Failure::garbled(act, why))?;
+    let mut body = read_within(act, &response.body, &mut { ROOM })?;
     let mut body = body.get_mut("token").map(Value::take).unwrap_or_default();
     let project = body.pointer("/project/id").and_then(Value::as_str).map(str::to_owned).ok_or_else(|| {
         let message = "the token is of no project: name one in clouds.yaml (project_id or project_name)";
@@ -105,6 +109,7 @@ fn read(act: &str, response: &HttpResponse, region: &str, now: u64) -> Result<Se
         ("", [only]) => (*only).to_owned(),
         ("", [_, _, ..]) => {
             let all = catalog::regions(&catalog).join(", ");
+            let all = beginning(&all, LONGEST_WHY);
             let message =
                 format!("the cloud has several regions ({all}): name one in identityRef.region or clouds.yaml");
             return Err(Failure::new("RegionNotSet", Fault::Invalid, message));

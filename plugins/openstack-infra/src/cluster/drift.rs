@@ -50,7 +50,9 @@ fn look(pass: &Pass<'_>, target: &Target) -> Result<bool, Problem> {
         Target::LoadBalancer(id) => {
             let path = format!("/lbaas/{}/{}", LoadBalancer::MANY, encode(id));
             let found = pass.cloud.find_recent(Service::LoadBalancer, &path, PERIOD)?;
-            let found = found.map(|found| answer::decode_member::<LoadBalancer>("Octavia", found, LoadBalancer::ONE));
+            let found = found.map(|found| {
+                answer::decode_member::<LoadBalancer>(&pass.cloud, Service::LoadBalancer, found, LoadBalancer::ONE)
+            });
             found
                 .transpose()?
                 .is_some_and(|found| ![ERROR, PENDING_DELETE].contains(&found.provisioning_status.as_str()))
@@ -87,5 +89,5 @@ fn targets(pass: &Pass<'_>) -> Vec<Target> {
 fn read<T: Resource>(pass: &Pass<'_>, id: &str) -> Result<Option<T>, Failure> {
     let path = format!("/{}/{}", T::PATH, encode(id));
     let found = pass.cloud.find_recent(Service::Network, &path, PERIOD)?;
-    found.map(|found| answer::decode_member::<T>("Neutron", found, T::ONE)).transpose()
+    found.map(|found| answer::decode_member::<T>(&pass.cloud, Service::Network, found, T::ONE)).transpose()
 }

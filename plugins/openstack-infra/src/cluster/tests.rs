@@ -7,6 +7,7 @@ mod calls;
 mod deletion;
 mod existing;
 mod faults;
+mod hostile;
 mod life;
 mod security;
 
