@@ -11,6 +11,7 @@ mod plan;
 
 use std::collections::BTreeMap;
 
+use crate::engine::end_of;
 use crate::tar::{Entry, EntryKind};
 
 pub use plan::{LOGS, Plan, STEPS, image_archive};
@@ -19,6 +20,8 @@ pub use plan::{LOGS, Plan, STEPS, image_archive};
 const LOG_LINES: usize = 10;
 /// How many characters of these lines are shown.
 const LOG_LETTERS: usize = 1_000;
+/// How many characters of an exit code are read; a shell's has three.
+const CODE_LETTERS: usize = 16;
 
 /// One step that has been started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,11 +89,11 @@ impl Started {
 
 fn started(entries: &BTreeMap<String, Entry>, path: &str, entry: &Entry) -> Started {
     let sibling = |ending: &str| entries.get(&format!("{}{ending}", path.trim_end_matches("started")));
-    let text = |ending: &str| sibling(ending).map(|file| String::from_utf8_lossy(&file.content).trim().to_owned());
+    let text = |ending: &str| sibling(ending).map(|file| end_of(&file.content).trim().to_owned());
     Started {
         at: Some(entry.modified).filter(|seconds| *seconds > 0),
         // The shell creates the file before it writes to it.
-        exit: text("exit").filter(|code| !code.is_empty()),
+        exit: text("exit").filter(|code| !code.is_empty()).map(|code| code.chars().take(CODE_LETTERS).collect()),
         ended: sibling("exit").map(|file| file.modified).filter(|seconds| *seconds > 0),
         log: text("log").map(|log| last_lines(&log)).unwrap_or_default(),
     }

@@ -5,18 +5,27 @@
 
 mod deadline;
 mod error;
+mod fits;
 mod names;
 mod streams;
 
+use capwasm_object::bounded;
 use capwasm_sdk::{Host, HttpRequest, HttpResponse, Refusal};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use error::EngineError;
+pub use streams::end_of;
 
 use crate::tar::Writer;
+use fits::fits;
 use names::{encode, encode_path, split_image};
 use streams::{log_text, pull_failure};
+
+/// What one answer may take in bytes as a tree. A call has four times as much memory.
+const ROOM: usize = 16 << 20;
+/// Letters of the engine's own words that are passed on.
+const LONGEST_MESSAGE: usize = 1_000;
 
 const BASE: &str = "http://docker.endpoint/v1.41";
 
@@ -24,14 +33,15 @@ const BASE: &str = "http://docker.endpoint/v1.41";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Container {
+    #[serde(deserialize_with = "fits")]
     pub id: String,
     #[serde(default)]
     pub state: State,
     /// RFC 3339.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "fits")]
     pub created: String,
     /// Execs that the engine still knows, running or not; none where it does not say.
-    #[serde(default, rename = "ExecIDs")]
+    #[serde(default, rename = "ExecIDs", deserialize_with = "fits")]
     pub exec_ids: Option<Vec<String>>,
     #[serde(default)]
     config: Config,
@@ -43,9 +53,11 @@ pub struct Container {
 #[serde(rename_all = "PascalCase", default)]
 pub struct State {
     /// `created`, `running`, `paused`, `restarting`, `removing`, `exited` or `dead`.
+    #[serde(deserialize_with = "fits")]
     pub status: String,
     pub exit_code: i64,
     /// RFC 3339; the year 1 when it never started.
+    #[serde(deserialize_with = "fits")]
     pub started_at: String,
 }
 
@@ -64,9 +76,9 @@ struct NetworkSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct Attachment {
-    #[serde(rename = "IPAddress")]
+    #[serde(rename = "IPAddress", deserialize_with = "fits")]
     ip_address: Option<String>,
-    #[serde(rename = "GlobalIPv6Address")]
+    #[serde(rename = "GlobalIPv6Address", deserialize_with = "fits")]
     global_ipv6_address: Option<String>,
 }
 
@@ -123,6 +135,7 @@ pub enum Saved {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Identified {
+    #[serde(deserialize_with = "fits")]
     id: String,
 }
 
@@ -224,7 +237,10 @@ impl<'a> Engine<'a> {
             return Err(EngineError::rejected(act, &response));
         }
         match pull_failure(&response.body) {
-            Some(message) => Err(EngineError::Rejected { act, status: 500, message }),
+            Some(message) => {
+                let message = message.chars().take(LONGEST_MESSAGE).collect();
+                Err(EngineError::Rejected { act, status: 500, message })
+            }
             None => Ok(()),
         }
     }
@@ -364,7 +380,7 @@ fn url(path: &str) -> String {
 
 fn parse<T: for<'de> Deserialize<'de>>(act: &str, body: &[u8]) -> Result<T, EngineError> {
     // By way of a value, as specs are read: a second reader for every type would make the component larger.
-    serde_json::from_slice::<Value>(body)
-        .and_then(|value| T::deserialize(&value))
+    bounded::read_within(body, &mut { ROOM })
+        .and_then(|value| Ok(T::deserialize(&value)?))
         .map_err(|source| EngineError::Garbled { act: act.to_owned(), source })
 }

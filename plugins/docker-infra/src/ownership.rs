@@ -15,6 +15,8 @@ use crate::kinds::{OBJECT_LABEL, UID_LABEL};
 pub const UNANSWERED: &str = "CreationUnanswered";
 /// How long after an object's deletion an engine may still make what it was asked for and did not answer.
 const GRACE_SECONDS: u64 = 30;
+/// How many containers a pass removes; no object has more than one but for a mistake.
+const MOST_REMOVED: usize = 32;
 
 /// `Kind/namespace/name`.
 fn named(object: &Value) -> String {
@@ -59,7 +61,7 @@ pub fn remove(
     if ids.is_empty() {
         return Ok(true);
     }
-    for id in &ids {
+    for id in ids.iter().take(MOST_REMOVED) {
         engine.remove(id)?;
     }
     Ok(left()?.is_empty())

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod fake_engine;
+mod hostile;
 mod leaks;
 mod machine;
 mod pool;

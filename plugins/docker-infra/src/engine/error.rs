@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use capwasm_object::bounded::ReadError;
 use capwasm_sdk::{HttpResponse, Problem, Refusal, Refused};
 
 /// Reason of the host's refusal when the deadline of a request has passed.
 const LATE: &str = "RequestTimeout";
+/// Bytes of an error's body that are read.
+const ERROR_BYTES: usize = 64 << 10;
 
 /// A failed request. `act` reads on from "unable to".
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +31,7 @@ pub enum EngineError {
     Garbled {
         act: String,
         #[source]
-        source: serde_json::Error,
+        source: ReadError,
     },
     /// The engine's archive makes no sense.
     #[error("unable to {act}: the engine's answer is not a tar archive")]
@@ -71,11 +74,12 @@ impl EngineError {
 
     /// From a response; its body is `{"message": …}` when it comes from the engine itself.
     pub fn rejected(act: String, response: &HttpResponse) -> EngineError {
-        let told = serde_json::from_slice::<serde_json::Value>(&response.body).ok();
+        let body = &response.body[..response.body.len().min(ERROR_BYTES)];
+        let told = serde_json::from_slice::<serde_json::Value>(body).ok();
         let told = told.as_ref().and_then(|body| body.get("message")?.as_str());
         let message = told.map_or_else(
-            || String::from_utf8_lossy(&response.body).chars().take(200).collect(),
-            |message| message.chars().take(1000).collect(),
+            || String::from_utf8_lossy(body).chars().take(200).collect(),
+            |message| message.chars().take(super::LONGEST_MESSAGE).collect(),
         );
         EngineError::Rejected { act, status: response.status, message }
     }

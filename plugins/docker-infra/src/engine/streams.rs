@@ -2,14 +2,17 @@
 
 use serde_json::Value;
 
+/// Longest line of progress that is read, and bytes of a log's end.
+const LONGEST: usize = 64 << 10;
+
 /// Why a pull failed: the engine streams progress under a status of 200 and reports a failure as a line of it.
 pub fn pull_failure(progress: &[u8]) -> Option<String> {
-    let mut lines =
-        progress.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let lines = progress.rsplit(|byte| *byte == b'\n').filter(|line| line.len() <= LONGEST);
+    let mut lines = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
     lines.find_map(|line| line.get("error")?.as_str().map(str::to_owned))
 }
 
-/// A log without the frames that the engine puts around the output of a container without a terminal.
+/// The end of a log without the frames that the engine puts around the output of a container without a terminal.
 pub fn log_text(mut bytes: &[u8]) -> String {
     let mut out = Vec::new();
     while let [0..=2, 0, 0, 0, a, b, c, d, rest @ ..] = bytes {
@@ -19,7 +22,12 @@ pub fn log_text(mut bytes: &[u8]) -> String {
         bytes = next;
     }
     out.extend_from_slice(bytes);
-    String::from_utf8_lossy(&out).into_owned()
+    end_of(&out)
+}
+
+/// The end of what a container wrote, as text: whoever reads its last lines needs no more.
+pub fn end_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(LONGEST)..]).into_owned()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{BOOTSTRAP_SUCCEEDED, QUIET_SECONDS, Subject, UNDER_WAY, preload};
 use crate::bootstrap::{LOGS, Next, Observed, Plan, STEPS, decide, last_lines};
-use crate::engine::{Container, Engine, EngineError};
+use crate::engine::{Container, Engine, EngineError, end_of};
 use crate::tar;
 
 /// After this a step that seems to run is asked for at the engine as well.
@@ -67,8 +67,8 @@ pub fn advance(
                 let since = run.started().or(container_started);
                 return Ok(run.going(cx, since, "waiting for the node to come up"));
             }
-            Next::Run(step) if started == Some(step) || (started.is_none() && run.is_starting(&observed, step)?) => {
-                // Started, but its shell has not come to the first line yet.
+            Next::Run(step) if started >= Some(step) || (started.is_none() && run.is_starting(&observed, step)?) => {
+                // Started, but its shell has not come to the first line yet; or the engine shows less than it did a moment ago.
                 cx.out.condition(BOOTSTRAP_SUCCEEDED, Some(false), "NotSucceeded", UNDER_WAY);
                 cx.out.wake_after(Duration::from_millis(SHORTEST_WAIT_MS));
                 return Ok(Progress::Going);
@@ -132,7 +132,7 @@ impl Run<'_> {
         let Some(archive) = archive else { return Ok(String::new()) };
         let entries = tar::read(&archive).map_err(|source| self.not_an_archive(&path, source))?;
         let content = entries.into_values().next().map(|entry| entry.content).unwrap_or_default();
-        Ok(last_lines(&String::from_utf8_lossy(&content)))
+        Ok(last_lines(&end_of(&content)))
     }
 
     /// Seconds since 1970, from the status; none when it does not say.
