@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use ::http::Uri;
 use futures::future::BoxFuture;
@@ -20,6 +21,10 @@ use tower::Service;
 use super::network::Network;
 use super::tls::Wanted;
 use crate::grants::{Origin, special_address};
+
+/// Longest time to a connection, TLS included. The request's own limit does not end a connection that its pool goes on opening for
+/// the next request, when another became free for this one.
+const CONNECT: Duration = Duration::from_secs(30);
 
 /// Destination of a pool's connections.
 #[derive(Clone)]
@@ -59,6 +64,9 @@ pub(super) enum ConnectError {
         #[source]
         source: io::Error,
     },
+    /// No connection in time.
+    #[error("no connection to {host} within {CONNECT:?}")]
+    Late { host: String },
     /// The TLS handshake failed.
     #[error("unable to speak TLS with {host}: {problem}")]
     Tls { host: String, problem: String },
@@ -147,7 +155,9 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        Box::pin(self.clone().open(uri))
+        let host = uri.host().unwrap_or_default().to_owned();
+        let opened = tokio::time::timeout(CONNECT, self.clone().open(uri));
+        Box::pin(async move { opened.await.unwrap_or(Err(ConnectError::Late { host })) })
     }
 }
 
@@ -189,5 +199,27 @@ impl Write for Wire {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use tokio::net::TcpListener;
+
+    use super::super::network::System;
+    use super::super::tls::Trust;
+    use super::*;
+
+    /// By the runtime's clock, which goes on when nothing else does.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_takes_a_connection_and_says_nothing_is_left() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri = format!("https://{}/", silent.local_addr().unwrap()).parse().unwrap();
+        let mut trust = Trust::default();
+        trust.do_not_verify();
+        let mut connector = Connector::new(Route::Granted, Wanted::guest(trust), Arc::new(System::default()));
+        let told = tokio::time::timeout(10 * CONNECT, connector.call(uri)).await.unwrap();
+        assert!(matches!(told, Err(ConnectError::Late { host }) if host == "127.0.0.1"));
     }
 }
