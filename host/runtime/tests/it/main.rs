@@ -12,6 +12,7 @@ mod http;
 mod limits;
 mod load;
 mod logs;
+mod plugins;
 mod record;
 mod requests;
 mod responses;
