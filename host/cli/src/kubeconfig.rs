@@ -47,12 +47,22 @@ impl Connection {
 
     /// A client, after a first request to the API server.
     pub async fn client(&self) -> Result<kube::Client> {
-        let config = self.config().await?;
-        let url = config.cluster_url.clone();
-        let client = kube::Client::try_from(config).with_context(|| format!("unable to make a client for {url}"))?;
-        client.apiserver_version().await.with_context(|| format!("no API server answers at {url}"))?;
-        Ok(client)
+        first_request(self.config().await?).await
     }
+
+    /// The configuration, after a first request to the API server.
+    pub async fn answering(&self) -> Result<kube::Config> {
+        let config = self.config().await?;
+        first_request(config.clone()).await?;
+        Ok(config)
+    }
+}
+
+async fn first_request(config: kube::Config) -> Result<kube::Client> {
+    let url = config.cluster_url.clone();
+    let client = kube::Client::try_from(config).with_context(|| format!("unable to make a client for {url}"))?;
+    client.apiserver_version().await.with_context(|| format!("no API server answers at {url}"))?;
+    Ok(client)
 }
 
 /// A client from the text of a kubeconfig.

@@ -54,7 +54,7 @@ pub struct Options {
 pub async fn run(options: Options) -> Result<()> {
     let shutdown = signals::shutdown()?;
     let provider_dir = bundle::provider_dir(options.provider_dir)?;
-    let client = options.connection.client().await?;
+    let management = options.connection.answering().await?;
     let host = host::Options {
         core: options.core,
         grants: vec![options.openstack.grants()],
@@ -72,5 +72,5 @@ pub async fn run(options: Options) -> Result<()> {
         data_dir: options.data_dir,
         diagnostics: options.diagnostics,
     };
-    run::run(client, options, shutdown, |line| drop(output::write(&format!("{line}\n")))).await
+    run::run(management, options, shutdown, |line| drop(output::write(&format!("{line}\n")))).await
 }

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use hyper::rt::Executor;
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -155,6 +156,20 @@ impl Fence {
             write.as_mut().poll(context).map(Ok)
         })
         .await
+    }
+}
+
+/// Runs the connections of a client whose requests are guarded, while the fence is up.
+///
+/// A request is handed to the task of its connection, which [`Fence::guard`] does not see. Where the process stands still between the
+/// two, that task goes no further either: it ends, and its connection with it.
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Fence {
+    fn execute(&self, task: F) {
+        let (fence, mut task) = (self.clone(), Box::pin(task));
+        tokio::spawn(poll_fn(move |context| match fence.left() {
+            Ok(_) => task.as_mut().poll(context),
+            Err(Down) => Poll::Ready(()),
+        }));
     }
 }
 

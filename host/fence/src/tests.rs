@@ -101,3 +101,22 @@ async fn a_write_that_hangs_ends_before_the_lease_does_and_goes_on_while_it_is_r
     renewals.await.unwrap();
     assert_eq!(Fence::none().guard(async { 1 }).await, Ok(1));
 }
+
+/// The process stands still after a request was handed to its connection, and before that one writes it.
+#[tokio::test]
+async fn a_connection_that_stood_still_goes_no_step_further() {
+    let (fence, clock) = fence();
+    fence.renewed(fence.now());
+    let (hand, mut handed) = tokio::sync::mpsc::unbounded_channel();
+    let (written, mut writes) = tokio::sync::mpsc::unbounded_channel();
+    fence.execute(async move {
+        while let Some(request) = handed.recv().await {
+            written.send(request).unwrap();
+        }
+    });
+    hand.send("in time").unwrap();
+    assert_eq!(writes.recv().await, Some("in time"));
+    hand.send("before it stood still").unwrap();
+    clock.fetch_add(30_000, Ordering::Relaxed);
+    assert_eq!(writes.recv().await, None, "it has ended");
+}

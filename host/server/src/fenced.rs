@@ -5,15 +5,21 @@ use capwasm_fence::Fence;
 use capwasm_reconcile::ClusterId;
 use capwasm_remote::connector::{ConnectError, Connector, KubeconfigConnector};
 use http::{Method, Request};
-use kube::Client;
-use kube::client::Body;
+use kube::client::{Body, ClientBuilder};
+use kube::{Client, Config};
 use tower::BoxError;
 
 /// Groups whose objects are questions: they are created, and nothing is stored.
 const QUESTIONS: [&str; 2] = ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"];
 
+/// A client of the management cluster, whose writes have to pass `fence`, and whose connections end when it falls.
+pub fn connect(config: Config, fence: &Fence) -> kube::Result<Client> {
+    let connected = ClientBuilder::try_from((config, fence.clone()))?.build();
+    Ok(client(connected, fence))
+}
+
 /// The client, whose writes have to pass `fence`.
-pub fn client(client: Client, fence: &Fence) -> Client {
+fn client(client: Client, fence: &Fence) -> Client {
     let (namespace, fence) = (client.default_namespace().to_owned(), fence.clone());
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, fence) = (client.clone(), fence.clone());

@@ -32,14 +32,15 @@ pub struct Options {
     pub diagnostics: SocketAddr,
 }
 
-/// Waits for the Lease, then runs until `shutdown` is cancelled or the Lease is lost. `say` gets a line when everything
+/// Waits for the Lease of the management cluster, then runs until `shutdown` is cancelled or the Lease is lost. `say` gets a line when everything
 /// serves, and one for a simulated engine that is left running.
 pub async fn run(
-    client: kube::Client,
+    management: kube::Config,
     options: Options,
     shutdown: CancellationToken,
     say: impl Fn(String),
 ) -> Result<()> {
+    let client = kube::Client::try_from(management.clone())?;
     if options.host.core {
         leadership::refuse_beside_upstream(&client).await?;
     }
@@ -48,7 +49,7 @@ pub async fn run(
         () = shutdown.cancelled() => return Ok(()),
     };
     // All that follows writes only while the Lease is held.
-    let fenced = fenced::client(client, lease.fence());
+    let fenced = fenced::connect(management, lease.fence())?;
     let ended = tokio::select! {
         ended = hold(fenced, &options, lease.fence(), shutdown, say) => ended,
         // Another host may write from now on: passes that run are not waited for, they end with the process.
