@@ -49,14 +49,14 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 fn header(name: &str, value: &[u8], kept: bool) -> Vec<u8> {
     let length = |bytes: usize| {
         // An integer with a prefix of seven bits.
-        let mut rest = bytes.saturating_sub(127);
-        let mut coded = vec![u8::try_from(bytes.min(127)).unwrap_or(127)];
-        while bytes >= 127 {
-            coded.push(u8::try_from(rest & 127).unwrap_or_default() | if rest > 127 { 128 } else { 0 });
-            rest >>= 7;
-            if rest == 0 {
-                break;
+        let byte = |bits: usize| u8::try_from(bits).unwrap_or(u8::MAX);
+        let mut coded = vec![byte(bytes.min(127))];
+        if let Some(mut rest) = bytes.checked_sub(127) {
+            while rest > 127 {
+                coded.push(byte(rest & 127 | 128));
+                rest >>= 7;
             }
+            coded.push(byte(rest));
         }
         coded
     };
@@ -126,7 +126,7 @@ pub const OF_SERVERS: [Attack; 6] = [
     Attack {
         name: "the end of the connection, announced",
         round: |round| if round == 0 { frame(GOAWAY, 0, 0, &[0; 8]) } else { Vec::new() },
-        ends: true,
+        ends: false,
     },
     Attack {
         name: "more than was asked for at a time",
@@ -134,7 +134,7 @@ pub const OF_SERVERS: [Attack; 6] = [
             0 => frame(HEADERS, END_HEADERS, 1, ANSWER),
             _ => frame(DATA, 0, 1, &[b'x'; 16 << 10]),
         },
-        ends: true,
+        ends: false,
     },
     Attack { name: "another protocol", round: |_| b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), ends: true },
 ];

@@ -160,9 +160,8 @@ pub(super) fn audit(
             Ok(true)
         };
         // Where the index cannot be read, the rest is not in it.
-        match guarded(|| snapshot.heads(id, "", None, &mut each), damaged) {
-            Err(error @ StoreError::Disk { .. }) => return Err(error),
-            Ok(()) | Err(_) => {}
+        if let Err(error @ StoreError::Disk { .. }) = guarded(|| snapshot.heads(id, "", None, &mut each), damaged) {
+            return Err(error);
         }
         for revision in living.into_values() {
             if let Ok(Some(version)) = guarded(|| snapshot.version(id, revision), damaged) {

@@ -261,11 +261,8 @@ fn newest(source: &dyn Snapshot, keyspace: u32) -> (BTreeMap<Box<str>, Known>, u
         let walked = guarded(|| {
             source.log(keyspace, after, &mut |(revision, version)| {
                 (after, step, highest) = (revision, 1, revision);
-                match version {
-                    Ok(version) => {
-                        objects.entry(version.key).or_default().newest = Some((revision, version.deleted));
-                    }
-                    Err(_) => {}
+                if let Ok(version) = version {
+                    objects.entry(version.key).or_default().newest = Some((revision, version.deleted));
                 }
                 Ok(true)
             })

@@ -8,6 +8,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -16,6 +17,9 @@ use crate::fixture::{TlsEnd, Way, fixture};
 /// Rounds after which an attack has come through.
 const ROUNDS: u32 = 2_000;
 const PATIENCE: Duration = Duration::from_secs(30);
+const HEADERS: u8 = 1;
+/// Frames by which a server answers a request, or refuses it: with the reset of its stream, and with the end of the connection.
+const ANSWERS: [u8; 3] = [HEADERS, 3, 7];
 
 async fn connect(end: &TlsEnd) -> TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
@@ -30,11 +34,13 @@ async fn connect(end: &TlsEnd) -> TlsStream<TcpStream> {
 /// What the server sent, and whether the attack ended before its rounds did.
 async fn carry_out(attack: &Attack, stream: TlsStream<TcpStream>) -> (Vec<u8>, bool) {
     let (mut read, mut write) = tokio::io::split(stream);
-    let reading = tokio::spawn(async move {
-        let mut all = Vec::new();
+    let (send, mut sent) = tokio::sync::watch::channel(Vec::new());
+    let mut reading = tokio::spawn(async move {
+        let mut buffer = vec![0; 16 << 10];
         // However the connection ends.
-        let _ = read.read_to_end(&mut all).await;
-        all
+        while let Ok(1..) = read.read(&mut buffer).await.inspect(|length| {
+            send.send_modify(|all| all.extend_from_slice(&buffer[..*length]));
+        }) {}
     });
     let sending = async {
         write.write_all(&http2::client_begins()).await?;
@@ -45,13 +51,20 @@ async fn carry_out(attack: &Attack, stream: TlsStream<TcpStream>) -> (Vec<u8>, b
             }
             write.write_all(&(attack.round)(round)).await?;
         }
-        // Some bytes are on the way when a server has had enough.
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        write.shutdown().await
+        write.flush().await
     };
-    let sent = sending.await;
-    let ended = sent.is_err() || reading.is_finished();
-    (tokio::time::timeout(PATIENCE, reading).await.unwrap().unwrap(), ended)
+    let mut ended = sending.await.is_err();
+    // Some bytes are on the way when a server has had enough, or has an answer.
+    if attack.ends {
+        ended |= timeout(PATIENCE, &mut reading).await.is_ok();
+    } else {
+        let answers = |all: &Vec<u8>| frames(all).iter().any(|(kind, _)| ANSWERS.contains(kind));
+        let _ = timeout(PATIENCE, sent.wait_for(answers)).await.unwrap();
+    }
+    // It may have ended by itself.
+    let _ = write.shutdown().await;
+    let all = sent.borrow().clone();
+    (all, ended)
 }
 
 /// The kinds of frames with the first byte of each.
@@ -67,7 +80,6 @@ fn frames(mut bytes: &[u8]) -> Vec<(u8, Option<u8>)> {
 
 #[tokio::test]
 async fn floods_and_bombs_of_http_2_end_and_a_neighbour_is_answered() {
-    const HEADERS: u8 = 1;
     const OK: u8 = 0x88;
     let fixture = fixture(Way::Tls).await;
     let end = fixture.tls.as_ref().unwrap();
@@ -77,7 +89,7 @@ async fn floods_and_bombs_of_http_2_end_and_a_neighbour_is_answered() {
     assert!(frames(&answered).contains(&(HEADERS, Some(OK))), "what is sent here is served where it is no attack");
     for attack in &http2::OF_CLIENTS {
         let neighbour = async {
-            let version = tokio::time::timeout(PATIENCE, fixture.client.apiserver_version()).await;
+            let version = timeout(PATIENCE, fixture.client.apiserver_version()).await;
             assert!(version.unwrap().is_ok(), "{}", attack.name);
         };
         let ((answered, ended), ()) = tokio::join!(carry_out(attack, connect(end).await), neighbour);

@@ -36,6 +36,8 @@ use super::shares::Shares;
 const LARGEST: usize = 64 << 20;
 /// Memory of a parsed review in bytes at most: some thousand objects.
 const TREE: usize = 256 << 20;
+/// Bytes that are parsed or written within a millisecond or so.
+const SHORT: usize = 32 << 10;
 /// Reviews that are read at a time, each of which may be that large. Those that are read wait within their provider's share.
 const AT_A_TIME: usize = 16;
 /// Time to read one.
@@ -175,7 +177,7 @@ impl Service {
             return response(StatusCode::NOT_FOUND, "text/plain", paths);
         }
         match self.review(&path, request.into_body()).await {
-            Ok(Some(answer)) => response(StatusCode::OK, "application/json", answer.to_string()),
+            Ok(Some(answer)) => response(StatusCode::OK, "application/json", answer),
             Ok(None) => {
                 let why = "too many reviews of this provider wait; try again".to_owned();
                 response(StatusCode::SERVICE_UNAVAILABLE, "text/plain", why)
@@ -188,7 +190,7 @@ impl Service {
     }
 
     /// Reads and answers a review; `None` when its provider has no room for it.
-    async fn review(&self, path: &str, body: impl Body<Data = Bytes, Error: Into<BoxError>>) -> Result<Option<Value>> {
+    async fn review(&self, path: &str, body: impl Body<Data = Bytes, Error: Into<BoxError>>) -> Result<Option<String>> {
         let (review, bytes) = self.read(body).await?;
         let provider = self.reviews.provider(&review);
         let Some(_room) = self.shares.take(&provider, bytes) else {
@@ -200,7 +202,8 @@ impl Service {
             DEFAULT => self.reviews.admit(Kind::Mutating, review).await,
             _ => self.reviews.admit(Kind::Validating, review).await,
         };
-        answer.map(Some)
+        let answer = answer?;
+        beside(bytes, move || answer.to_string()).await.map(Some)
     }
 
     /// The review, and the bytes that it takes.
@@ -208,10 +211,22 @@ impl Service {
         let _place = self.places.acquire().await.context("it ends")?;
         let body = tokio::time::timeout(READ, Limited::new(body, LARGEST).collect()).await;
         let body = body.context("the review is sent too slowly")?.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-        let mut left = TREE;
-        let review = bounded::read_within(&body, &mut left).context("unable to parse the review")?;
-        Ok((review, TREE - left))
+        let length = body.len();
+        let parse = move || {
+            let mut left = TREE;
+            let review = bounded::read_within(&body, &mut left).context("unable to parse the review")?;
+            Ok((review, TREE - left))
+        };
+        beside(length, parse).await?
     }
+}
+
+/// Does work on so many bytes, beside the runtime's workers if that takes long: they have handshakes and probes to answer.
+async fn beside<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    if bytes <= SHORT {
+        return Ok(work());
+    }
+    Ok(tokio::task::spawn_blocking(work).await?)
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -248,6 +263,21 @@ mod tests {
         let _waiting: Vec<_> = std::iter::from_fn(|| service.shares.take("slow", 1)).collect();
         assert_eq!(ask("a.example/v1", "A").await, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(ask("cluster.x-k8s.io/v1beta2", "Cluster").await, StatusCode::OK);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_review_that_drips_is_not_waited_for() {
+        let reviews = Reviews::new(Conversions::start().unwrap());
+        let service = Service { reviews, places: Semaphore::new(AT_A_TIME), shares: Shares::default() };
+        let drops = futures::stream::unfold((), async |()| {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Some((Ok::<_, Infallible>(hyper::body::Frame::data(Bytes::from_static(b" "))), ()))
+        });
+        let begun = tokio::time::Instant::now();
+        let request = Request::post(CONVERT).body(http_body_util::StreamBody::new(drops)).unwrap();
+        assert_eq!(service.answer(request).await.status(), StatusCode::BAD_REQUEST);
+        assert_eq!(begun.elapsed().as_secs(), READ.as_secs());
+        assert_eq!(service.places.available_permits(), AT_A_TIME, "its place is free");
     }
 
     #[tokio::test]
