@@ -1,7 +1,10 @@
 //! How operations are carried out.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -188,9 +191,12 @@ async fn neighbouring_conditions_of_one_object_are_one_write() {
     });
     world.add(closure, 1);
     world.add_widget("w", json!({})).await;
+    // The pass that sees the first change may be the one that plans.
+    let changes = AtomicU64::new(0);
     until("results", || async {
         told.lock().unwrap().iter().any(|results| results.len() == 3) || {
-            world.patch_widget("w", json!({"spec": {"again": true}})).await;
+            let change = changes.fetch_add(1, Ordering::Relaxed);
+            world.patch_widget("w", json!({"spec": {"change": change}})).await;
             false
         }
     })
