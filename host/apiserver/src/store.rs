@@ -298,13 +298,14 @@ impl Store {
         let mut result = None;
         self.shared.backend.read(&mut |snapshot| {
             let view = View::new(snapshot, &self.shared.damage, keyspace.id())?;
-            // Once: after a failure of the disk in its middle, who asked asks again.
+            // Once: after a failure in its middle, who asked asks again.
             if let Some(act) = act.take() {
                 result = Some(act(&view));
             }
             Ok(())
         })?;
-        result.unwrap_or(Err(StoreError::Closed))
+        let broken = "a page of it could not be read: ask again; where that stays so, stop the server, then `capwasm apiserver check`";
+        result.unwrap_or_else(|| Err(StoreError::Backend { act: "read", message: broken.to_owned() }))
     }
 
     /// Highest revision that watchers have been notified of.

@@ -156,14 +156,14 @@ impl Registry {
                 })?;
             } else {
                 let after = request.revision.unwrap_or_else(|| view.revision());
-                for event in view.events(&prefix, after)? {
-                    if let Some(change) = classify(filter, &event) {
-                        if !hold(event.bytes()) {
-                            break;
-                        }
+                view.events(&prefix, after, &mut |event| {
+                    let Some(change) = classify(filter, &event) else { return true };
+                    let held = hold(event.bytes());
+                    if held {
                         queue.push_back(WatchStep::Event(change, event));
                     }
-                }
+                    held
+                })?;
             }
             Ok(view.revision())
         })?;

@@ -131,11 +131,15 @@ pub(super) fn audit(
         // By the hashes of their keys: revisions of the newest versions of what is not deleted.
         let hasher = RandomState::new();
         let mut living: HashMap<u64, u64> = HashMap::new();
+        let mut unreadable = 0;
         snapshot.log(id, 0, &mut |(revision, version)| {
             match version {
                 Ok(version) if version.deleted => drop(living.remove(&hasher.hash_one(&*version.key))),
                 Ok(version) => drop(living.insert(hasher.hash_one(&*version.key), revision)),
-                Err(_) => seen.unreadable += 1,
+                Err(_) => {
+                    unreadable = revision;
+                    seen.unreadable += 1;
+                }
             }
             Ok(true)
         })?;
@@ -159,11 +163,13 @@ pub(super) fn audit(
             }
             Ok(true)
         };
-        // Where the index cannot be read, the rest is not in it.
-        if let Err(error @ StoreError::Disk { .. }) = guarded(|| snapshot.heads(id, "", None, &mut each), damaged) {
-            return Err(error);
-        }
-        for revision in living.into_values() {
+        let indexed = match guarded(|| snapshot.heads(id, "", None, &mut each), damaged) {
+            Err(error @ StoreError::Disk { .. }) => return Err(error),
+            indexed => indexed.is_ok(),
+        };
+        // Where the index cannot be read, the rest is not in it. Where it can, what it does not have was deleted, if that may be
+        // what a later version said that cannot be read.
+        for revision in living.into_values().filter(|revision| !indexed || *revision > unreadable) {
             if let Ok(Some(version)) = guarded(|| snapshot.version(id, revision), damaged) {
                 found(id, &version.key, "it is not in the index");
             }

@@ -3,14 +3,14 @@
 //! The file itself is never written to: what the database would write while it is opened stays in memory ([`Overlay`]).
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::StoreError;
 use super::backend::{Backend, Batch, Head, Snapshot, StoredKeyspace, Version};
-use super::damage::{self, audit, shown};
+use super::damage::{self, audit, shown, verified};
 use super::overlay::Overlay;
 use super::redb::{RedbBackend, failed};
 
@@ -66,7 +66,7 @@ pub struct Repaired {
 /// # Errors
 /// [`StoreError::InUse`] when somebody has it open; when it cannot be read at all.
 pub fn check(path: &Path) -> Result<Findings, StoreError> {
-    let source = open(path)?;
+    let (source, _lock) = open(path)?;
     let mut findings = Findings::default();
     guarded(|| {
         source.read(&mut |snapshot| {
@@ -91,21 +91,37 @@ pub fn check(path: &Path) -> Result<Findings, StoreError> {
 /// # Errors
 /// As [`check`]; when the new store cannot be written. The old one stands until the new one is whole.
 pub fn repair(path: &Path) -> Result<Repaired, StoreError> {
-    let source = open(path)?;
+    let (source, _lock) = open(path)?;
     let fresh = beside(path, "repaired");
-    let _ = std::fs::remove_file(&fresh);
+    let replaced = written(&source, &fresh).and_then(|repaired| {
+        let before = (1..).map(|n| beside(path, &format!("damaged-{n}"))).find(|path| !path.exists());
+        let before = before.unwrap_or_default();
+        // There is a store at any time: without one a server that starts meanwhile would begin a new one.
+        std::fs::hard_link(path, &before).and_then(|()| std::fs::rename(&fresh, path)).map_err(unwritable)?;
+        Ok(Repaired { before, ..repaired })
+    });
+    if replaced.is_err() {
+        let _ = std::fs::remove_file(&fresh);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let repaired = replaced?;
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(unwritable)?;
+    Ok(repaired)
+}
+
+/// Writes all that can be read into a new store.
+fn written(source: &RedbBackend, fresh: &Path) -> Result<Repaired, StoreError> {
+    let _ = std::fs::remove_file(fresh);
     let mut repaired = Repaired::default();
     let keyspaces = source.salvaged()?;
+    let mut built = Ok(());
     source.read(&mut |snapshot| {
-        let target = RedbBackend::open(&fresh, CACHE)?;
-        rebuild(&keyspaces, snapshot, &target, &mut repaired)
+        // What fails here is the new store, and no reason to read the old one again.
+        built =
+            RedbBackend::open(fresh, CACHE).and_then(|target| rebuild(&keyspaces, snapshot, &target, &mut repaired));
+        Ok(())
     })?;
-    drop(source);
-    let before = (1..).map(|n| beside(path, &format!("damaged-{n}"))).find(|path| !path.exists()).unwrap_or_default();
-    let moved = std::fs::rename(path, &before).and_then(|()| std::fs::rename(&fresh, path));
-    moved.and_then(|()| File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()).map_err(unwritable)?;
-    repaired.before = before;
-    Ok(repaired)
+    built.map(|()| repaired)
 }
 
 /// Page cache in bytes.
@@ -113,29 +129,29 @@ const CACHE: usize = 16 << 20;
 /// Bytes of one commit of a new store, about.
 const CHUNK: usize = 8 << 20;
 
-fn open(path: &Path) -> Result<RedbBackend, StoreError> {
+/// The store, and the handle with which nobody else writes to it.
+fn open(path: &Path) -> Result<(RedbBackend, File), StoreError> {
     let file = File::open(path).map_err(unwritable)?;
-    // Nobody else may write to it.
-    let shared = || {
-        let opened = redb::Database::builder().open_read_only(path);
-        opened.map(drop).map_err(|error| failed("open")(error.into()))
-    };
-    if let Err(StoreError::InUse) = guarded(shared) {
-        return Err(StoreError::InUse);
-    }
+    // The lock that the database takes as well.
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => StoreError::InUse,
+        TryLockError::Error(error) => unwritable(error),
+    })?;
     let length = file.metadata().map_err(unwritable)?.len();
     if length == 0 {
         return Err(StoreError::Backend { act: "open", message: "the file is empty".to_owned() });
     }
     let over = |overlay| guarded(|| RedbBackend::over(overlay));
-    over(Overlay::new(file.try_clone().map_err(unwritable)?, length))
-        .or_else(|_| over(Overlay::unclean(file, length).map_err(unwritable)?))
+    let another = || file.try_clone().map_err(unwritable);
+    let source = over(Overlay::new(another()?, length))
+        .or_else(|_| over(Overlay::unclean(another()?, length).map_err(unwritable)?))
         .map_err(|error| match error {
             StoreError::Backend { act, message } => {
                 StoreError::Backend { act, message: format!("{message}. It has to come from a backup") }
             }
             other => other,
-        })
+        })?;
+    Ok((source, file))
 }
 
 /// What the database finds wrong with its own pages, whatever they hold.
@@ -180,24 +196,30 @@ fn rebuild(
     let mut revision = source.revision().unwrap_or_default();
     let mut present = Vec::new();
     for keyspace in keyspaces {
-        let (objects, highest) = newest(source, keyspace.id);
-        revision = revision.max(highest);
-        present.push((keyspace, objects));
+        let known = newest(source, keyspace.id);
+        revision = revision.max(known.highest);
+        present.push((keyspace, known));
     }
     revision += 1;
     let mut batch = Batch { revision, ..Batch::default() };
     let mut bytes = 0;
-    for (keyspace, objects) in present {
+    for (keyspace, KnownObjects { objects, unreadable, indexed, .. }) in present {
         batch.keyspaces.push(StoredKeyspace { compacted: revision, ..keyspace.clone() });
         for (key, object) in objects {
             let finding = |why: &str| Finding { object: shown(&key), why: why.to_owned() };
-            let Some((at, version)) = object.read(source, keyspace.id) else {
+            let Some((at, version)) = object.read(source, keyspace.id, &key) else {
                 // Where the newest version says that it is deleted, it is.
                 if !matches!(object.newest, Some((_, true))) {
                     repaired.lost.push(finding("no version of it can be read"));
                 }
                 continue;
             };
+            if object.head.is_none() && indexed && unreadable > at {
+                repaired
+                    .lost
+                    .push(finding("it is not in the index, and a later version cannot be read: deleted, it seems"));
+                continue;
+            }
             match object.head {
                 Some(head) if head.modified == at && head.created == version.created => repaired.kept += 1,
                 Some(head) if head.modified > at => {
@@ -225,7 +247,14 @@ struct Known {
 }
 
 impl Known {
-    fn read(&self, source: &dyn Snapshot, keyspace: u32) -> Option<(u64, Version)> {
+    fn read(&self, source: &dyn Snapshot, keyspace: u32, key: &str) -> Option<(u64, Version)> {
+        // The log is not read wherever a page of it is damaged.
+        if let Some(head) = self.head
+            && self.newest.is_none_or(|(revision, _)| revision < head.modified)
+            && let Ok(version) = guarded(|| verified(source, keyspace, key, head.modified))
+        {
+            return Some((head.modified, version));
+        }
         let (revision, deleted) = self.newest?;
         if deleted {
             return None;
@@ -246,34 +275,49 @@ impl Known {
     }
 }
 
-/// The objects of a keyspace, and the highest revision in it.
-fn newest(source: &dyn Snapshot, keyspace: u32) -> (BTreeMap<Box<str>, Known>, u64) {
+/// What is known of a keyspace.
+struct KnownObjects {
+    objects: BTreeMap<Box<str>, Known>,
+    /// The highest revision in it, and that of the newest version that cannot be read.
+    highest: u64,
+    unreadable: u64,
+    /// Whether the whole index could be read.
+    indexed: bool,
+}
+
+fn newest(source: &dyn Snapshot, keyspace: u32) -> KnownObjects {
     let mut objects: BTreeMap<Box<str>, Known> = BTreeMap::new();
     // Where the index cannot be read, the log says what there is.
-    let _ = guarded(|| {
+    let index = guarded(|| {
         source.heads(keyspace, "", None, &mut |key, head| {
             objects.entry(key.into()).or_default().head = Some(head);
             Ok(true)
         })
     });
-    let (mut after, mut step, mut highest) = (0_u64, 1_u64, 0);
+    let (mut after, mut step, mut highest, mut unreadable) = (0_u64, 1_u64, 0, 0);
     loop {
         let walked = guarded(|| {
             source.log(keyspace, after, &mut |(revision, version)| {
                 (after, step, highest) = (revision, 1, revision);
-                if let Ok(version) = version {
-                    objects.entry(version.key).or_default().newest = Some((revision, version.deleted));
+                match version {
+                    Ok(version) => {
+                        objects.entry(version.key).or_default().newest = Some((revision, version.deleted));
+                    }
+                    Err(_) => unreadable = revision,
                 }
                 Ok(true)
             })
         });
         // Pages that cannot be read are passed over, in growing steps.
         match (walked, after.checked_add(step)) {
-            (Err(_), Some(next)) => (after, step) = (next, step.saturating_mul(2)),
+            (Err(_), Some(next)) => {
+                unreadable = next;
+                (after, step) = (next, step.saturating_mul(2));
+            }
             _ => break,
         }
     }
-    (objects, highest)
+    KnownObjects { objects, highest, unreadable, indexed: index.is_ok() }
 }
 
 #[cfg(test)]

@@ -35,6 +35,17 @@ fn list(store: &Store, keyspace: &Keyspace, at: Option<u64>) -> Result<BTreeMap<
     })
 }
 
+fn events(store: &Store, keyspace: &Keyspace, after: u64) -> Result<Vec<Arc<Event>>, StoreError> {
+    store.read(keyspace, |view| {
+        let mut found = Vec::new();
+        view.events("", after, &mut |event| {
+            found.push(event);
+            true
+        })?;
+        Ok(found)
+    })
+}
+
 #[tokio::test]
 async fn a_write_succeeds_only_on_the_revision_it_was_decided_on() {
     for (name, store, _dir) in stores(keep(100)) {
@@ -97,7 +108,7 @@ async fn history_beyond_the_retention_is_compacted() {
         let deadline = std::time::Instant::now() + Duration::from_secs(20);
         loop {
             revision = store.write(&keyspace, change("a", Some(revision), 1, false)).await.unwrap().revision;
-            let events = store.read(&keyspace, |view| view.events("", first));
+            let events = events(&store, &keyspace, first);
             if matches!(events, Err(StoreError::Compacted { asked, .. }) if asked == first) {
                 break;
             }
@@ -180,7 +191,7 @@ async fn a_reopened_database_goes_on_where_it_ended() {
     let store = Store::open(&path, 1 << 20).unwrap();
     let keyspace = store.keyspace("k");
     assert_eq!(store.revision(), second);
-    assert_eq!(store.read(&keyspace, |view| view.events("", first)).unwrap().len(), 1, "history survives");
+    assert_eq!(events(&store, &keyspace, first).unwrap().len(), 1, "history survives");
     assert!(store.write(&keyspace, change("b", None, 1, false)).await.unwrap().revision > second);
     #[cfg(unix)]
     {

@@ -34,15 +34,24 @@ impl<'a> View<'a> {
     }
 
     pub fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        let Some(head) = self.snapshot.head(self.keyspace, key.as_str())? else {
-            return self.damage.check(self.keyspace, key.as_str()).map(|()| None);
-        };
+        // One that is known to be damaged may look sound here: its index may lead to an earlier version.
+        self.damage.check(self.keyspace, key.as_str())?;
+        let Some(head) = self.snapshot.head(self.keyspace, key.as_str())? else { return Ok(None) };
         self.record(key.as_str(), head.modified).map(Some)
     }
 
     fn record(&self, key: &str, revision: u64) -> Result<Record, StoreError> {
         let version = verified(self.snapshot, self.keyspace, key, revision).map_err(|error| match error {
             StoreError::Corrupt(why) => self.damage.note(self.keyspace, key, why),
+            other => other,
+        })?;
+        Ok(Record { key: Key::parse(key), revision, data: version.data })
+    }
+
+    /// The object as it was at an earlier revision. Where that cannot be read, the history ends: the object of now may be sound.
+    fn superseded(&self, key: &str, revision: u64, asked: u64) -> Result<Record, StoreError> {
+        let version = verified(self.snapshot, self.keyspace, key, revision).map_err(|error| match error {
+            StoreError::Corrupt(_) => StoreError::Compacted { asked, oldest: self.revision },
             other => other,
         })?;
         Ok(Record { key: Key::parse(key), revision, data: version.data })
@@ -64,21 +73,25 @@ impl<'a> View<'a> {
         }
         .into_iter()
         .peekable();
+        let asked = at.unwrap_or(self.revision);
         let mut going = true;
         self.snapshot.heads(self.keyspace, prefix, after, &mut |key: &str, head: Head| {
             // Keys that existed then and are deleted now sort between the living ones.
             while going && let Some((gone, then)) = undo.next_if(|(gone, _)| gone.as_ref() < key) {
-                going = then == 0 || visit(self.record(&gone, then)?);
+                going = then == 0 || visit(self.superseded(&gone, then, asked)?);
             }
             if !going {
                 return Ok(false);
             }
-            let revision = undo.next_if(|(changed, _)| changed.as_ref() == key).map_or(head.modified, |(_, then)| then);
-            going = revision == 0 || visit(self.record(key, revision)?);
+            going = match undo.next_if(|(changed, _)| changed.as_ref() == key) {
+                None => visit(self.record(key, head.modified)?),
+                Some((_, 0)) => true,
+                Some((_, then)) => visit(self.superseded(key, then, asked)?),
+            };
             Ok(going)
         })?;
         while going && let Some((gone, then)) = undo.next() {
-            going = then == 0 || visit(self.record(&gone, then)?);
+            going = then == 0 || visit(self.superseded(&gone, then, asked)?);
         }
         Ok(())
     }
@@ -102,10 +115,14 @@ impl<'a> View<'a> {
         if at < oldest { Err(StoreError::Compacted { asked: at, oldest }) } else { Ok(()) }
     }
 
-    /// Events of keys with this prefix after revision `after`, oldest first.
-    pub fn events(&self, prefix: &str, after: u64) -> Result<Vec<Arc<Event>>, StoreError> {
+    /// Visits events of keys with this prefix after revision `after`, oldest first. `visit` ends the walk with `false`.
+    pub fn events(
+        &self,
+        prefix: &str,
+        after: u64,
+        visit: &mut dyn FnMut(Arc<Event>) -> bool,
+    ) -> Result<(), StoreError> {
         self.check_history(after)?;
-        let mut events = Vec::new();
         self.snapshot.log(self.keyspace, after, &mut |(revision, version)| {
             let version = readable(after, revision, version)?;
             if version.key.starts_with(prefix) {
@@ -119,11 +136,10 @@ impl<'a> View<'a> {
                     },
                 };
                 let key = Key::parse(&version.key);
-                events.push(Arc::new(Event::new(revision, key, version.data, previous, version.deleted)));
+                return Ok(visit(Arc::new(Event::new(revision, key, version.data, previous, version.deleted))));
             }
             Ok(true)
-        })?;
-        Ok(events)
+        })
     }
 }
 

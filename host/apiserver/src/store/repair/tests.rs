@@ -30,7 +30,7 @@ async fn stored(path: &Path) -> Objects {
             (expected, data) = (Some(event.revision), event.data.to_vec());
         }
         if n % 7 == 0 {
-            let value = Encoded::of(&json!({"metadata": {"name": n.to_string()}}));
+            let value = Encoded::of(&json!({"metadata": {"name": n.to_string()}, "gone": format!("gone {n}.")}));
             store.write(&keyspace, Change { key, expected, previous: None, value, delete: true }).await.unwrap();
         } else {
             objects.insert(key.as_str().to_owned(), data);
@@ -122,6 +122,89 @@ fn spoil(path: &Path, text: &str) {
     assert!(!at.is_empty());
     at.iter().for_each(|at| bytes[*at] ^= 1);
     std::fs::write(path, bytes).unwrap();
+}
+
+/// What says that an object is deleted is damaged: the index does not have the object, so nothing is wrong with those that it has.
+#[tokio::test]
+async fn an_object_does_not_come_back_because_its_deletion_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.redb");
+    let objects = stored(&path).await;
+    spoil(&path, "gone 7.");
+    let found = check(&path).unwrap();
+    assert_eq!((found.damaged.len(), found.unreadable_versions), (0, 1), "{found:?}");
+    let store = Store::open(&path, 1 << 20).unwrap();
+    assert_eq!(read(&store, std::iter::empty()).1.unwrap(), objects);
+    store.close();
+    let repaired = repair(&path).unwrap();
+    assert_eq!((repaired.kept, repaired.restored.len()), (objects.len(), 0), "{repaired:?}");
+    assert!(repaired.lost.len() == 1 && repaired.lost[0].why.contains("deleted, it seems"), "{repaired:?}");
+    let store = Store::open(&path, 1 << 20).unwrap();
+    assert_eq!(read(&store, std::iter::empty()).1.unwrap(), objects);
+}
+
+/// A store whose log cannot be walked through some revisions, though each can be asked for.
+struct Gap<'a>(&'a dyn Snapshot, std::ops::Range<u64>);
+
+impl Snapshot for Gap<'_> {
+    fn revision(&self) -> Result<u64, StoreError> {
+        self.0.revision()
+    }
+
+    fn keyspaces(&self) -> Result<Vec<StoredKeyspace>, StoreError> {
+        self.0.keyspaces()
+    }
+
+    fn compacted(&self, keyspace: u32) -> Result<u64, StoreError> {
+        self.0.compacted(keyspace)
+    }
+
+    fn head(&self, keyspace: u32, key: &str) -> Result<Option<Head>, StoreError> {
+        self.0.head(keyspace, key)
+    }
+
+    fn version(&self, keyspace: u32, revision: u64) -> Result<Option<Version>, StoreError> {
+        self.0.version(keyspace, revision)
+    }
+
+    fn heads(
+        &self,
+        keyspace: u32,
+        prefix: &str,
+        after: Option<&str>,
+        visit: &mut dyn FnMut(&str, Head) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        self.0.heads(keyspace, prefix, after, visit)
+    }
+
+    fn log(
+        &self,
+        keyspace: u32,
+        after: u64,
+        visit: &mut dyn FnMut((u64, Result<Version, &'static str>)) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        let broken = || StoreError::Backend { act: "read", message: "a page of it is damaged".to_owned() };
+        if self.1.contains(&after) {
+            return Err(broken());
+        }
+        self.0.log(keyspace, after, &mut |(at, version)| {
+            if self.1.contains(&at) { Err(broken()) } else { visit((at, version)) }
+        })
+    }
+}
+
+#[tokio::test]
+async fn what_the_index_leads_to_is_kept_where_the_log_cannot_be_walked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.redb");
+    let objects = stored(&path).await;
+    let (source, _lock) = open(&path).unwrap();
+    let (keyspaces, target) =
+        (source.salvaged().unwrap(), RedbBackend::open(&folder.path().join("new"), CACHE).unwrap());
+    let mut repaired = Repaired::default();
+    source.read(&mut |snapshot| rebuild(&keyspaces, &Gap(snapshot, 20..90), &target, &mut repaired)).unwrap();
+    assert_eq!((repaired.kept, repaired.restored.len()), (objects.len(), 0), "{repaired:?}");
+    assert!(repaired.lost.iter().all(|lost| lost.why.contains("deleted, it seems")), "{repaired:?}");
 }
 
 #[tokio::test]
