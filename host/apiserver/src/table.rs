@@ -66,6 +66,32 @@ fn custom(declared: &Value) -> Column {
     }
 }
 
+/// The row of an object. `now` is RFC 3339.
+pub fn row(columns: &[Column], item: &Value, now: &str, include_object: IncludeObject) -> Value {
+    let now = now.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second);
+    let cells: Vec<Value> = columns.iter().map(|column| column.cell(item, now)).collect();
+    let mut row = Map::new();
+    row.insert("cells".to_owned(), Value::Array(cells));
+    match include_object {
+        IncludeObject::None => {}
+        IncludeObject::Object => {
+            row.insert("object".to_owned(), item.clone());
+        }
+        IncludeObject::Metadata => {
+            let metadata = item.get("metadata").cloned().unwrap_or_else(|| json!({}));
+            let partial =
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
+            row.insert("object".to_owned(), partial);
+        }
+    }
+    Value::Object(row)
+}
+
+/// The definitions of columns.
+pub fn definitions(columns: &[Column]) -> Vec<Value> {
+    columns.iter().map(Column::definition).collect()
+}
+
 /// Makes a Table of objects. `now` is RFC 3339; `with_columns` is false for the later events of a watch.
 pub fn render(
     columns: &[Column],
@@ -74,30 +100,8 @@ pub fn render(
     with_columns: bool,
     include_object: IncludeObject,
 ) -> Value {
-    let now = now.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_second);
-    let rows: Vec<Value> = items
-        .iter()
-        .map(|item| {
-            let cells: Vec<Value> = columns.iter().map(|column| column.cell(item, now)).collect();
-            let mut row = Map::new();
-            row.insert("cells".to_owned(), Value::Array(cells));
-            match include_object {
-                IncludeObject::None => {}
-                IncludeObject::Object => {
-                    row.insert("object".to_owned(), item.clone());
-                }
-                IncludeObject::Metadata => {
-                    let metadata = item.get("metadata").cloned().unwrap_or_else(|| json!({}));
-                    let partial =
-                        json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});
-                    row.insert("object".to_owned(), partial);
-                }
-            }
-            Value::Object(row)
-        })
-        .collect();
-    let definitions: Vec<Value> =
-        if with_columns { columns.iter().map(Column::definition).collect() } else { Vec::new() };
+    let rows: Vec<Value> = items.iter().map(|item| row(columns, item, now, include_object)).collect();
+    let definitions = if with_columns { definitions(columns) } else { Vec::new() };
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {}, "columnDefinitions": definitions, "rows": rows})
 }
 

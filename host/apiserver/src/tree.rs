@@ -123,6 +123,14 @@ impl Tree {
     }
 }
 
+/// What a value takes in memory, in bytes.
+pub(crate) fn size(value: &Value) -> usize {
+    let tree = Tree::uncharged();
+    // Beyond the limit it is counted on all the same, up to where it was refused.
+    let _ = tree.value(value);
+    tree.bytes()
+}
+
 /// Adds a path to those that a client is told, unless there are enough.
 pub(crate) fn mention(mentioned: &mut Vec<String>, path: &impl fmt::Display) {
     if mentioned.len() < MENTIONED {

@@ -21,10 +21,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::identity::{Identity, MASTERS};
 use crate::status::{ApiError, ApiResult};
+use crate::tree;
 use budget::{Budget, Charge};
 use places::Places;
 
@@ -179,6 +181,24 @@ pub(crate) fn charge(bytes: usize) -> ApiResult<()> {
 /// 500 outside of [`Turn::run`].
 pub(crate) fn current() -> ApiResult<Arc<Turn>> {
     TURN.try_with(Arc::clone).map_err(|_| ApiError::internal("a request has no turn"))
+}
+
+/// Charges a value that was read of the store, until it is dropped: the request works on it.
+///
+/// # Errors
+/// As [`Turn::charge`].
+pub(crate) fn hold(value: &Value) -> ApiResult<Held> {
+    let bytes = tree::size(value);
+    charge(bytes).map(|()| Held(bytes))
+}
+
+/// See [`hold`].
+pub(crate) struct Held(usize);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        give_back(self.0);
+    }
 }
 
 /// Gives back bytes that the request no longer holds.

@@ -12,7 +12,7 @@ use http_body::{Frame, SizeHint};
 
 use crate::turn::Turn;
 
-/// Bytes of a list that are put together at a time, unless one object is larger.
+/// Bytes that are sent at a time, but for a comma and the end of a list.
 const BLOCK: usize = 64 << 10;
 
 /// Body of a response: a whole document, a list, or the frames of a watch.
@@ -43,7 +43,8 @@ impl Body {
         let commas = items.len().saturating_sub(1);
         let length = head.len() + items.iter().map(Bytes::len).sum::<usize>() + commas + tail.len();
         let items = items.into_iter();
-        let list = List { block: BytesMut::from(head.as_bytes()), items, tail, left: length as u64 };
+        let list =
+            List { block: BytesMut::from(head.as_bytes()), item: Bytes::new(), items, tail, left: length as u64 };
         Self { kind: Kind::List(list), _turn: None }
     }
 
@@ -68,9 +69,8 @@ impl http_body::Body for Body {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.get_mut().kind {
-            // No more than the connection takes: what it has is not charged any more.
             Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes.split_to(bytes.len().min(BLOCK)))))),
+            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(block(bytes))))),
             Kind::List(list) => Poll::Ready(list.next().map(|block| Ok(Frame::data(block)))),
             Kind::Stream(stream) => {
                 stream.as_mut().poll_next(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
@@ -95,9 +95,17 @@ impl http_body::Body for Body {
     }
 }
 
+/// Takes the next block: what a connection has is not charged any more. A copy, as a part of the document would keep the whole.
+fn block(document: &mut Bytes) -> Bytes {
+    let block = document.split_to(document.len().min(BLOCK));
+    if document.is_empty() && block.is_unique() { block } else { Bytes::copy_from_slice(&block) }
+}
+
 struct List {
     /// The head, until it is sent.
     block: BytesMut,
+    /// What is left of the item before `items`.
+    item: Bytes,
     items: std::vec::IntoIter<Bytes>,
     tail: &'static str,
     left: u64,
@@ -107,12 +115,16 @@ impl List {
     fn next(&mut self) -> Option<Bytes> {
         let mut block = std::mem::take(&mut self.block);
         while block.len() < BLOCK {
-            let Some(item) = self.items.next() else {
-                block.extend_from_slice(std::mem::take(&mut self.tail).as_bytes());
-                break;
-            };
-            block.extend_from_slice(&item);
-            if self.items.len() > 0 {
+            if self.item.is_empty() {
+                let Some(item) = self.items.next() else {
+                    block.extend_from_slice(std::mem::take(&mut self.tail).as_bytes());
+                    break;
+                };
+                self.item = item;
+            }
+            let part = self.item.split_to(self.item.len().min(BLOCK - block.len()));
+            block.extend_from_slice(&part);
+            if self.item.is_empty() && self.items.len() > 0 {
                 block.extend_from_slice(b",");
             }
         }
@@ -155,7 +167,7 @@ mod tests {
         assert_eq!(blocks(vec![Bytes::from_static(b"one")]), [7]);
         assert_eq!(blocks(vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")]), [11]);
         let large = vec![Bytes::from(vec![b'a'; BLOCK]); 3];
-        assert_eq!(blocks(large), [BLOCK + 3, BLOCK + 1, BLOCK, 2]);
+        assert_eq!(blocks(large), [BLOCK, BLOCK, BLOCK, 6]);
         let small = vec![Bytes::from(vec![b'a'; 1023]); 200];
         assert_eq!(blocks(small).len(), 4);
     }

@@ -84,11 +84,19 @@ pub(super) async fn list(
             Ok(document("meta.k8s.io/v1", "PartialObjectMetadataList", &metadata, items))
         }
         Form::Table => {
-            let items = items.map(|data| parse(&data)).collect::<ApiResult<Vec<_>>>()?;
-            let now = registry.config.clock.stamp();
-            let mut table = table::render(&columns(resource), &items, &now, true, include_object(call)?);
-            table["metadata"] = metadata;
-            Ok(Reply::value(&table))
+            let (columns, now, include) = (columns(resource), registry.config.clock.stamp(), include_object(call)?);
+            // One after the other: an object takes many times its text while it is a row.
+            let row = |data: Bytes| {
+                let row = Bytes::from(table::row(&columns, &parse(&data)?, &now, include).to_string());
+                turn::charge(row.len())?;
+                ApiResult::Ok(row)
+            };
+            let rows = items.map(row).collect::<ApiResult<_>>()?;
+            let definitions = Value::Array(table::definitions(&columns));
+            let head = format!(
+                "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata},\"columnDefinitions\":{definitions},\"rows\":["
+            );
+            Ok(Reply { body: Body::list(&head, rows, "]}"), ..Reply::json(Bytes::new()) })
         }
     }
 }

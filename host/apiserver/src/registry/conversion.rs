@@ -12,6 +12,7 @@ use crate::schema;
 use crate::status::{ApiError, ApiResult};
 use crate::store::Record;
 use crate::tree::Tree;
+use crate::turn;
 
 /// Objects converted in one call.
 const BATCH: usize = 100;
@@ -87,7 +88,7 @@ impl Conversion {
         if resource.serves_verbatim(data, revision) {
             return Ok(data.clone());
         }
-        Ok(to_bytes(&self.decode(resource, data)?))
+        grown(data, to_bytes(&self.decode(resource, data)?))
     }
 
     /// As [`Conversion::show`], in batches.
@@ -98,14 +99,24 @@ impl Conversion {
             let decode = records.iter().filter(|record| !verbatim(record)).map(|record| parse(&record.data));
             let decoded = self.convert_all(resource, decode.collect::<ApiResult<_>>()?, &resource.api_version())?;
             let mut decoded = decoded.into_iter();
-            shown.extend(records.iter().map(|record| match verbatim(&record) {
-                true => record.data.clone(),
-                // As many as were decoded: `convert_all` keeps the number.
-                false => to_bytes(&defaulted(resource, decoded.next().unwrap_or_default())),
-            }));
+            for record in records {
+                shown.push(match verbatim(&record) {
+                    true => record.data.clone(),
+                    // As many as were decoded: `convert_all` keeps the number.
+                    false => {
+                        let object = defaulted(resource, decoded.next().unwrap_or_default());
+                        grown(&record.data, to_bytes(&object))?
+                    }
+                });
+            }
         }
         Ok(shown)
     }
+}
+
+/// What is shown of stored bytes, which are charged: so is what it has more, defaults that came later above all.
+fn grown(stored: &Bytes, shown: Bytes) -> ApiResult<Bytes> {
+    turn::charge(shown.len().saturating_sub(stored.len())).map(|()| shown)
 }
 
 fn defaulted(resource: &Resource, mut object: Value) -> Value {

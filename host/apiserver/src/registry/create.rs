@@ -9,7 +9,7 @@ use super::{DeleteOptions, Locator, Registry, WriteOptions, Written, naming, pip
 use crate::apply::{self, Owners, Writer};
 use crate::catalog::Resource;
 use crate::status::{ApiError, ApiResult, Cause};
-use crate::store::{Change, Encoded, StoreError};
+use crate::store::{Change, Encoded, Event, StoreError};
 use crate::turn;
 
 /// Names tried for one `generateName`.
@@ -116,7 +116,7 @@ impl Registry {
             (super::to_bytes(&object), u64::MAX)
         } else {
             let change = Change { key: at.key(), expected: None, previous: None, value: encoded, delete: false };
-            match self.store.write(&self.keyspace, change).await {
+            match self.commit(resource, change).await {
                 Ok(event) => (event.data.clone(), event.revision),
                 Err(StoreError::Conflict { .. }) => {
                     return Err(ApiError::already_exists(&resource.group, &resource.plural, &at.name));
@@ -124,21 +124,26 @@ impl Registry {
                 Err(error) => return Err(error.into()),
             }
         };
-        self.written(resource).await?;
+        self.written(resource)?;
         if resource.namespaced && !options.internal && !options.dry_run {
             self.take_back_if_homeless(at).await?;
         }
         Ok(Written { data: self.show(resource, &data, revision)?, created: true, warnings })
     }
 
-    /// Must be called after a write to `resource`.
-    pub(super) async fn written(&self, resource: &Resource) -> ApiResult<()> {
-        if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
-            // Of all of them, one writer after the other.
+    /// Writes a change of an object of `resource`, so that it can be followed by [`Registry::written`].
+    pub(super) async fn commit(&self, resource: &Resource, change: Change) -> Result<Arc<Event>, StoreError> {
+        if is_crd(resource) {
+            // What follows is long. Whoever is refused a place for it has written nothing yet.
             turn::long(usize::MAX).await;
-            self.reload_catalog()?;
         }
-        Ok(())
+        self.store.write(&self.keyspace, change).await
+    }
+
+    /// Must be called after a write to `resource`.
+    pub(super) fn written(&self, resource: &Resource) -> ApiResult<()> {
+        // Of all of them, one writer after the other.
+        if is_crd(resource) { self.reload_catalog() } else { Ok(()) }
     }
 
     /// Deletes the object again when its namespace went between the check and the write, since nobody else would.
@@ -214,4 +219,8 @@ pub(super) fn check_metadata(at: &Locator, object: &Value) -> ApiResult<()> {
         wrong("metadata.ownerReferences".to_owned(), message);
     }
     if causes.is_empty() { Ok(()) } else { Err(pipeline::invalid(at, causes)) }
+}
+
+fn is_crd(resource: &Resource) -> bool {
+    resource.is("apiextensions.k8s.io", "customresourcedefinitions")
 }

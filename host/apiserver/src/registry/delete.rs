@@ -114,6 +114,7 @@ impl Registry {
 
     async fn try_delete(&self, at: &Locator, options: &DeleteOptions, record: &Record) -> ApiResult<Option<Deleted>> {
         let live = super::parse(&record.data)?;
+        let _held = turn::hold(&live)?;
         options.check(at, &live)?;
         strategy::check_delete(at)?;
         let mut new = live.clone();
@@ -139,9 +140,9 @@ impl Registry {
             value: Encoded::of(&new),
             delete: !waits,
         };
-        match self.store.write(&self.keyspace, change).await {
+        match self.commit(&at.resource, change).await {
             Ok(event) => {
-                self.written(&at.resource).await?;
+                self.written(&at.resource)?;
                 let data = self.show(&at.resource, &event.data, event.revision)?;
                 Ok(Some(if waits { Deleted::Pending(data) } else { Deleted::Gone(data) }))
             }

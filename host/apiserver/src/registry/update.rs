@@ -142,6 +142,7 @@ impl Registry {
         // All rules see the storage version, also of an object that was stored when the storage version was another. None of them
         // looks at `managedFields`, which are apart until they are written.
         let mut live = self.conversion.convert(resource, super::parse(&record.data)?, &resource.storage)?;
+        let _held = turn::hold(&live)?;
         let owners = meta::take(&mut live, "managedFields");
         let (incoming, ownership) = match edit {
             Edit::Apply { configuration, .. } => {
@@ -211,9 +212,9 @@ impl Registry {
             value,
             delete: gone,
         };
-        match self.store.write(&self.keyspace, change).await {
+        match self.commit(resource, change).await {
             Ok(event) => {
-                self.written(resource).await?;
+                self.written(resource)?;
                 Ok(Some(Written { data: self.show(resource, &event.data, event.revision)?, created: false, warnings }))
             }
             Err(StoreError::Conflict { .. }) => Ok(None),

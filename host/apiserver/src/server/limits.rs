@@ -20,7 +20,7 @@ const UNSENT: usize = 64 << 10;
 #[must_use]
 pub fn connections(idle: Duration) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(Some(idle)).max_buf_size(2 * HEADERS as usize);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(Some(idle)).max_buf_size(HEADERS as usize);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -23,6 +23,10 @@ use crate::turn::{self, Turn};
 
 /// Largest request body in bytes, as upstream's.
 const BODY_LIMIT: usize = 3 << 20;
+/// Bytes of it that are held before any of it has come.
+const FIRST: usize = 64 << 10;
+/// Time to send one.
+const READ: Duration = Duration::from_secs(60);
 /// How long the rest of a body is read that is refused.
 const DISCARD: Duration = Duration::from_secs(5);
 
@@ -98,7 +102,7 @@ where
     let mut body = pin!(body);
     let begun = async {
         // Probes are answered to everybody at any time.
-        let bytes = if matches!(call.route, Route::Health) { 0 } else { turn::REQUEST };
+        let bytes = if matches!(call.route, Route::Health) { 0 } else { turn::REQUEST + head(&call) };
         let turn = registry.turns.begin(&call.identity, bytes)?;
         let registry = Arc::clone(registry);
         let authorized = turn.run(async move { authorize(&registry, &call).await.map(|()| call) }).await??;
@@ -132,8 +136,24 @@ where
     Ok(response.map(|body| body.of(turn)))
 }
 
-/// The whole body, charged as it says how long it is, else as it comes.
-async fn read<B>(mut body: Pin<&mut B>, turn: &Turn) -> ApiResult<Bytes>
+/// Bytes of the headers and of the path.
+fn head(call: &Call) -> usize {
+    call.path.len() + call.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
+}
+
+/// The whole body, within a time.
+async fn read<B>(body: Pin<&mut B>, turn: &Turn) -> ApiResult<Bytes>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let late = || format!("the request body was not complete after {} s", READ.as_secs());
+    let read = tokio::time::timeout(READ, charged(body, turn)).await;
+    read.unwrap_or_else(|_| Err(ApiError::new(408, "Timeout", late())))
+}
+
+/// The body, charged as it comes: at most twice what was sent of it, and no more than it says it is long.
+async fn charged<B>(mut body: Pin<&mut B>, turn: &Turn) -> ApiResult<Bytes>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -144,9 +164,9 @@ where
     if said > BODY_LIMIT {
         return Err(too_large());
     }
-    turn.charge(said)?;
-    let mut charged = said;
-    let mut whole = BytesMut::with_capacity(said);
+    let mut charged = said.min(FIRST);
+    turn.charge(charged)?;
+    let mut whole = BytesMut::with_capacity(charged);
     while let Some(frame) = body.frame().await {
         let frame = frame
             .map_err(|error| ApiError::bad_request(format!("unable to read the request body: {}", error.into())))?;
@@ -155,10 +175,12 @@ where
         if length > BODY_LIMIT {
             return Err(too_large());
         }
-        if length > charged {
-            // As much again, as the buffer grows.
-            turn.charge(length)?;
-            charged += length;
+        if let Some(missing) = length.checked_sub(charged).filter(|missing| *missing > 0) {
+            let again = if said > charged { charged.min(said - charged) } else { charged };
+            let more = missing.max(again);
+            turn.charge(more)?;
+            charged += more;
+            whole.reserve(charged - whole.len());
         }
         whole.extend_from_slice(&data);
     }

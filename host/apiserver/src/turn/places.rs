@@ -19,8 +19,14 @@ pub(super) struct Full;
 
 pub(super) struct Places {
     all: Arc<Semaphore>,
-    /// The places of each sender that has work.
-    each: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    each: Mutex<HashMap<Arc<str>, Own>>,
+}
+
+/// Of a sender that has work.
+struct Own {
+    places: Arc<Semaphore>,
+    /// Requests that have a place or wait for one; never 0.
+    requests: usize,
 }
 
 impl Default for Places {
@@ -48,17 +54,18 @@ impl Places {
     /// Joins the sender's line.
     pub fn line(self: &Arc<Self>, user: &Arc<str>) -> Result<Arc<Line>, Full> {
         let mut each = self.each.lock();
-        let own = each.entry(Arc::clone(user)).or_insert_with(|| Arc::new(Semaphore::new(SHARE)));
-        // The map has a handle as well, and so has each who works: near enough.
-        if Arc::strong_count(own) > WAITING {
+        let fresh = || Own { places: Arc::new(Semaphore::new(SHARE)), requests: 0 };
+        let own = each.entry(Arc::clone(user)).or_insert_with(fresh);
+        if own.requests == WAITING {
             return Err(Full);
         }
-        Ok(Arc::new(Line { places: Arc::clone(self), own: Arc::clone(own), user: Arc::clone(user) }))
+        own.requests += 1;
+        Ok(Arc::new(Line { places: Arc::clone(self), own: Arc::clone(&own.places), user: Arc::clone(user) }))
     }
 
     #[cfg(test)]
     pub fn of(&self, user: &str) -> usize {
-        self.each.lock().get(user).map_or(0, |own| Arc::strong_count(own) - 1)
+        self.each.lock().get(user).map_or(0, |own| own.requests)
     }
 
     #[cfg(test)]
@@ -80,8 +87,11 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         let mut each = self.places.each.lock();
-        // The map's handle and this one: nobody else has work.
-        if each.get(&self.user).is_some_and(|own| Arc::strong_count(own) <= 2) {
+        let left = each.get_mut(&self.user).map(|own| {
+            own.requests -= 1;
+            own.requests
+        });
+        if left == Some(0) {
             each.remove(&self.user);
         }
     }
@@ -112,9 +122,14 @@ mod tests {
         let places = Arc::new(Places::default());
         let user: Arc<str> = "a".into();
         let waiting: Vec<Arc<Line>> = (0..WAITING).map(|_| places.line(&user).unwrap()).collect();
+        let mut places_of: Vec<_> = waiting.iter().map(|line| Box::pin(line.place())).collect();
+        let now: Vec<Option<Place>> = places_of.iter_mut().map(|place| place.as_mut().now_or_never()).collect();
+        assert_eq!(now.iter().flatten().count(), SHARE, "the others wait");
         assert_eq!(places.line(&user).err(), Some(Full));
         assert!(places.line(&"b".into()).is_ok(), "others do");
+        drop((places_of, now));
         drop(waiting);
+        assert!(places.each.lock().is_empty());
         assert!(places.line(&user).is_ok());
     }
 }

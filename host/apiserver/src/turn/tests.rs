@@ -154,12 +154,14 @@ async fn what_is_not_allowed_or_has_no_room_is_refused_before_its_body_is_there(
     let server = server().await;
     let nobody = Identity::new("nobody", &[]);
     let turns = &server.registry().turns;
-    let most = turns.begin(&nobody, (64 << 20) - (1 << 20)).unwrap();
+    let room = 48 << 10;
+    let most = turns.begin(&nobody, (64 << 20) - room).unwrap();
     for (what, path, bytes, expected) in [
         ("no right", MAPS, 10, StatusCode::FORBIDDEN),
         ("no such method", "/version", 10, StatusCode::FORBIDDEN),
         ("larger than any body", REVIEW, 1 << 30, StatusCode::PAYLOAD_TOO_LARGE),
         ("more than there is room for", REVIEW, 2 << 20, StatusCode::TOO_MANY_REQUESTS),
+        ("never sent", REVIEW, 10, StatusCode::REQUEST_TIMEOUT),
     ] {
         let request = Request::post(path).body(Unread(bytes)).unwrap();
         let response = server.service(nobody.clone()).oneshot(request).await.unwrap();
@@ -168,7 +170,7 @@ async fn what_is_not_allowed_or_has_no_room_is_refused_before_its_body_is_there(
         let said = response.into_body().collect().await.unwrap().to_bytes();
         assert!(said.starts_with(b"{"), "{what}: {said:?}");
     }
-    let full = turns.begin(&nobody, 1 << 20).unwrap();
+    let full = turns.begin(&nobody, room).unwrap();
     let probe = send(&server.service(nobody.clone()), request("GET", "/readyz", JSON, "")).await;
     assert_eq!(probe.status(), StatusCode::OK, "a probe is answered to who has no room");
     let asked = send(&server.service(nobody.clone()), request("GET", "/version", JSON, "")).await;
