@@ -157,11 +157,11 @@ impl Found {
         }
     }
 
-    /// Length of its text in bytes. What was read live is in memory already, and its text is made anyway.
-    fn length(&self) -> usize {
+    /// Length of its text in bytes; `None` where only the text tells.
+    fn length(&self) -> Option<usize> {
         match self {
-            Found::Held(entry) => entry.text_length(),
-            Found::Live(_) => 0,
+            Found::Held(entry) => Some(entry.text_length()),
+            Found::Live(_) => None,
         }
     }
 
@@ -208,7 +208,7 @@ impl Cache {
             interests,
             discovery: Discovery::new(client.clone()),
             requests: Requests::new(client),
-            room: Arc::new(Room::new(most)),
+            room: Room::new(most),
             watches: RwLock::default(),
             _end_watches: shutdown.clone().drop_guard(),
             shutdown,
@@ -304,7 +304,7 @@ impl Cache {
     /// # Errors
     /// When that takes too long.
     pub async fn synced(&self, kind: &Kind) -> Result<(), CacheError> {
-        self.synced_store(kind).await.map(drop)
+        self.in_sync(kind, |_| ()).await
     }
 
     /// An object from the cache; read live when it is not cached. Live reads start no watch.
@@ -325,7 +325,10 @@ impl Cache {
 
     async fn find(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Option<Found>, CacheError> {
         match self.coverage(kind) {
-            Coverage::Whole => Ok(self.synced_store(kind).await?.get(scope_of(kind, namespace), name).map(Found::Held)),
+            Coverage::Whole => {
+                let held = self.in_sync(kind, |store| store.get(scope_of(kind, namespace), name)).await?;
+                Ok(held.map(Found::Held))
+            }
             Coverage::Part(_) | Coverage::Nothing => {
                 let watch = self.0.watches.read().get(kind).cloned();
                 match watch.and_then(|watch| watch.store().get(scope_of(kind, namespace), name)) {
@@ -349,10 +352,10 @@ impl Cache {
         self.find_all(kind, namespace, selector).await?.into_iter().map(Found::object).collect()
     }
 
-    /// As [`Cache::list`], as JSON texts that are not parsed on the way.
+    /// As [`Cache::list`], as JSON texts of at most `most` bytes together that are not parsed on the way.
     ///
     /// # Errors
-    /// As [`Cache::list`].
+    /// As [`Cache::list`]; [`CacheError::ListTooLarge`] where there are more.
     pub async fn list_texts(
         &self,
         kind: &Kind,
@@ -363,8 +366,13 @@ impl Cache {
         let mut left = most;
         let texts = self.find_all(kind, namespace, selector).await?.into_iter().map(|found| {
             let too_large = || CacheError::ListTooLarge { kind: kind.clone(), most };
-            left = left.checked_sub(found.length()).ok_or_else(too_large)?;
-            found.text()
+            let known = found.length();
+            left = left.checked_sub(known.unwrap_or_default()).ok_or_else(too_large)?;
+            let text = found.text()?;
+            if known.is_none() {
+                left = left.checked_sub(text.len()).ok_or_else(too_large)?;
+            }
+            Ok(text)
         });
         texts.collect()
     }
@@ -379,7 +387,7 @@ impl Cache {
         if !self.answers(kind, namespace, selector) {
             return Ok(self.list_live(kind, namespace, selector).await?.into_iter().map(Found::Live).collect());
         }
-        let held = self.synced_store(kind).await?.list(namespace, selector);
+        let held = self.in_sync(kind, |store| store.list(namespace, selector)).await?;
         Ok(held.into_iter().map(Found::Held).collect())
     }
 
@@ -434,6 +442,10 @@ impl Cache {
                 if tokio::time::timeout(LAG_TIMEOUT, receiver).await.is_ok() {
                     break;
                 }
+                if watch.is_overfull() {
+                    // Nothing is decided on what it shows: its reads fail.
+                    break;
+                }
                 tracing::warn!(kind = %one.kind, namespace = one.namespace, name = one.name, mark = ?one.mark,
                     "the watch lags behind a write, listing anew");
                 watch.relist(&one.mark);
@@ -474,19 +486,26 @@ impl Cache {
         self.0.watches.read().get(kind).map(|watch| watch.store().names()).unwrap_or_default()
     }
 
-    async fn synced_store(&self, kind: &Kind) -> Result<Arc<Store>, CacheError> {
+    /// Reads what is watched, once that is complete.
+    async fn in_sync<T>(&self, kind: &Kind, read: impl FnOnce(&Store) -> T) -> Result<T, CacheError> {
         let watch = self.watch(kind);
         // A watch that fails already is not waited for by every reader for long.
         let patience = if watch.problem().is_empty() { SYNC_TIMEOUT } else { SYNC_TIMEOUT / 10 };
         match tokio::time::timeout(patience, watch.synced()).await {
-            Ok(Progress::Synced) => Ok(watch.store().clone()),
+            Ok(Progress::Synced) => {
+                let found = read(watch.store());
+                // It may have been emptied meanwhile.
+                if watch.is_synced() { Ok(found) } else { Err(self.not_synced(kind, &watch)) }
+            }
             Ok(Progress::Unserved) => {
                 Err(CacheError::UnknownKind { group_version: kind.api_version(), kind: kind.kind.to_string() })
             }
-            Ok(Progress::Waiting | Progress::Overfull) | Err(_) => {
-                Err(CacheError::NotSynced { kind: kind.clone(), problem: watch.problem() })
-            }
+            Ok(Progress::Waiting | Progress::Overfull) | Err(_) => Err(self.not_synced(kind, &watch)),
         }
+    }
+
+    fn not_synced(&self, kind: &Kind, watch: &Watch) -> CacheError {
+        CacheError::NotSynced { kind: kind.clone(), problem: watch.problem() }
     }
 
     fn watch(&self, kind: &Kind) -> Arc<Watch> {
@@ -495,12 +514,8 @@ impl Cache {
         }
         let mut watches = self.0.watches.write();
         let start = || {
-            let store = Arc::new(Store::new(
-                self.0.source.clone(),
-                kind.clone(),
-                self.0.interests.clone(),
-                self.0.room.clone(),
-            ));
+            let store =
+                Arc::new(Store::new(self.0.source.clone(), kind.clone(), self.0.interests.clone(), &self.0.room));
             let part = match self.coverage(kind) {
                 Coverage::Part(part) => Some(part),
                 Coverage::Whole | Coverage::Nothing => None,

@@ -28,6 +28,10 @@ pub(crate) struct Limits {
     pub(crate) line_bytes: usize,
     /// Bytes of a whole watch, which is then begun anew. Servers end one after five minutes.
     pub(crate) watch_bytes: usize,
+    /// Bytes of memory that a body takes when it is parsed.
+    pub(crate) body_memory: usize,
+    /// The same of a line of a watch.
+    pub(crate) line_memory: usize,
 }
 
 impl Default for Limits {
@@ -40,7 +44,42 @@ impl Default for Limits {
             body_bytes: 64 << 20,
             line_bytes: 8 << 20,
             watch_bytes: 256 << 20,
+            // A page of 500 objects of 45 KiB, and three times the largest object that etcd takes.
+            body_memory: 256 << 20,
+            line_memory: 64 << 20,
         }
+    }
+}
+
+/// What the values of a JSON text take in memory once they are parsed, counted before that: `{"":0},` takes a hundred times its text. An
+/// estimate from above, of one byte after the other.
+#[derive(Debug, Default)]
+struct Memory {
+    bytes: usize,
+    in_text: bool,
+    escaped: bool,
+}
+
+impl Memory {
+    /// The first node of an object, with room for eleven fields.
+    const OBJECT: usize = 640;
+    /// The place of a value in a list that grows, or of a field in further nodes.
+    const VALUE: usize = 128;
+
+    fn add(&mut self, data: &[u8]) -> usize {
+        for byte in data {
+            self.bytes += 1;
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_text => self.escaped = true,
+                b'"' => self.in_text = !self.in_text,
+                _ if self.in_text => {}
+                b'{' => self.bytes += Self::OBJECT,
+                b'[' | b',' => self.bytes += Self::VALUE,
+                _ => {}
+            }
+        }
+        self.bytes
     }
 }
 
@@ -53,6 +92,10 @@ pub(crate) enum BoundsError {
     Line(usize),
     #[error("a watch of the API server brought more than {0} bytes")]
     Watch(usize),
+    #[error("the API server's answer takes more than {0} bytes of memory")]
+    BodyMemory(usize),
+    #[error("an event of the API server's watch takes more than {0} bytes of memory")]
+    LineMemory(usize),
     #[error("the API server's answer was not complete after {0:?}")]
     Time(Duration),
     #[error("the API server did not answer within {0:?}")]
@@ -68,19 +111,27 @@ struct Count {
     is_watch: bool,
     read: usize,
     line: usize,
+    memory: Memory,
 }
 
 impl Count {
     fn new(limits: Limits, is_watch: bool) -> Self {
-        Self { limits, is_watch, read: 0, line: 0 }
+        Self { limits, is_watch, read: 0, line: 0, memory: Memory::default() }
     }
 
     /// Takes what came next.
     fn add(&mut self, data: &[u8]) -> Result<(), BoundsError> {
         self.read += data.len();
         if !self.is_watch {
-            let limit = self.limits.body_bytes;
-            return if self.read > limit { Err(BoundsError::Body(limit)) } else { Ok(()) };
+            let Limits { body_bytes, body_memory, .. } = self.limits;
+            if self.read > body_bytes {
+                return Err(BoundsError::Body(body_bytes));
+            }
+            return if self.memory.add(data) > body_memory {
+                Err(BoundsError::BodyMemory(body_memory))
+            } else {
+                Ok(())
+            };
         }
         if self.read > self.limits.watch_bytes {
             return Err(BoundsError::Watch(self.limits.watch_bytes));
@@ -89,6 +140,12 @@ impl Count {
             self.line = part.len() + if at == 0 { self.line } else { 0 };
             if self.line > self.limits.line_bytes {
                 return Err(BoundsError::Line(self.limits.line_bytes));
+            }
+            if at > 0 {
+                self.memory = Memory::default();
+            }
+            if self.memory.add(part) > self.limits.line_memory {
+                return Err(BoundsError::LineMemory(self.limits.line_memory));
             }
         }
         Ok(())
@@ -159,6 +216,8 @@ mod tests {
         body_bytes: 10,
         line_bytes: 4,
         watch_bytes: 20,
+        body_memory: usize::MAX,
+        line_memory: usize::MAX,
     };
 
     #[test]
@@ -180,6 +239,31 @@ mod tests {
             let told = told.map_or_else(|error| format!("{error:?}"), |()| "taken".to_owned());
             assert_eq!(told, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn what_takes_much_memory_is_left_before_it_is_parsed() {
+        let limits = Limits { body_memory: 10_000, line_memory: 5_000, ..Limits::default() };
+        let dense = |times: usize| format!("[{}]", vec![r#"{"":0}"#; times].join(","));
+        let text = format!("\"{}\"", r#"{\"\":0},[\\"#.repeat(300));
+        let rows: [(&str, bool, &[String], &str); 7] = [
+            ("few objects", false, &[dense(10)], "taken"),
+            ("many objects", false, &[dense(20)], "BodyMemory(10000)"),
+            ("many in parts", false, &[dense(10), dense(10)], "BodyMemory(10000)"),
+            ("many fields and values", false, &[",".repeat(100)], "BodyMemory(10000)"),
+            ("what stands in a text", false, &[text], "taken"),
+            ("an event of many objects", true, &[dense(10)], "LineMemory(5000)"),
+            ("events of few objects", true, &[dense(5) + "\n", dense(5) + "\n" + &dense(5)], "taken"),
+        ];
+        for (name, is_watch, parts, expected) in rows {
+            let mut count = Count::new(limits, is_watch);
+            let told = parts.iter().try_for_each(|part| count.add(part.as_bytes()));
+            let told = told.map_or_else(|error| format!("{error:?}"), |()| "taken".to_owned());
+            assert_eq!(told, expected, "{name}");
+        }
+        let honest = serde_json::json!({"metadata": {"name": "n", "labels": {"a": "b"}}, "list": [1, 2, {"c": []}]});
+        let counted = Memory::default().add(honest.to_string().as_bytes());
+        assert!(counted >= capwasm_object::bounded::cost(&honest), "an estimate from above: {counted}");
     }
 
     #[test]

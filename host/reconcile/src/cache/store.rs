@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{
     request::complete,
-    room::{Room, cost},
+    room::{Part, Room, cost},
     text::{Samples, Text},
 };
 use crate::{
@@ -110,7 +110,7 @@ pub(super) struct Store {
     kind: Kind,
     interests: Arc<Interests>,
     data: RwLock<Data>,
-    room: Arc<Room>,
+    room: Part,
     progress: Mutex<Progress>,
     samples: Arc<Samples>,
     hasher: RandomState,
@@ -171,14 +171,14 @@ pub(super) struct Listing {
 }
 
 impl Store {
-    pub(super) fn new(source: Source, kind: Kind, interests: Arc<Interests>, room: Arc<Room>) -> Self {
+    pub(super) fn new(source: Source, kind: Kind, interests: Arc<Interests>, room: &Arc<Room>) -> Self {
         Self {
             samples: Samples::of(&kind),
             source,
             kind,
             interests,
             data: RwLock::default(),
-            room,
+            room: room.part(),
             progress: Mutex::default(),
             hasher: RandomState::new(),
         }
@@ -310,7 +310,7 @@ impl Store {
             }
             let before = data.cost;
             data.insert(entry.clone(), held.as_deref());
-            self.charge(before, data.cost);
+            self.room.change(data.cost, before);
             held
         };
         let (before, now) = (old.as_deref().map(Entry::marks), Some(entry.marks()));
@@ -325,20 +325,21 @@ impl Store {
         (id, version)
     }
 
-    fn charge(&self, before: usize, now: usize) {
-        self.room.give_back(before);
-        self.room.take(now);
+    /// Waits until it has to let go: all stores of this API server hold more than they may, and this one most. Returns the limit in bytes.
+    pub(super) async fn overfull(&self) -> usize {
+        self.room.too_much().await
     }
 
-    /// The limit of all stores of this API server in bytes, when they hold more.
-    pub(super) fn overfull(&self) -> Option<usize> {
-        self.room.passed()
-    }
-
-    /// Lets go of everything, without a word to anybody: nobody may read an empty store as one whose objects are gone.
+    /// Lets go of everything, without a word to readers: nobody may read an empty store as one whose objects are gone. Who waits for a
+    /// removal waits no more: it would not be seen.
     pub(super) fn clear(&self) {
         let data = std::mem::take(&mut *self.data.write());
-        self.room.give_back(data.cost);
+        self.room.change(0, data.cost);
+        let waiting = std::mem::take(&mut self.progress.lock().for_removal);
+        for sender in waiting.into_values().flatten() {
+            // Nobody may be waiting any more.
+            let _ = sender.send(());
+        }
     }
 
     fn remove(&self, id: &Id, version: u64) {
@@ -346,7 +347,7 @@ impl Store {
             let mut data = self.data.write();
             let before = data.cost;
             let removed = data.remove(id);
-            self.charge(before, data.cost);
+            self.room.change(data.cost, before);
             removed
         };
         if let Some(entry) = removed {
@@ -429,12 +430,6 @@ impl Store {
     }
 }
 
-impl Drop for Store {
-    fn drop(&mut self) {
-        self.room.give_back(self.data.get_mut().cost);
-    }
-}
-
 impl Data {
     /// Adds an object, in the place of `old`, which is what is held under its name.
     fn insert(&mut self, entry: Arc<Entry>, old: Option<&Entry>) {
@@ -495,8 +490,8 @@ mod tests {
     #[test]
     fn a_changed_object_is_found_by_what_it_has_now_and_by_nothing_else() {
         let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
-        let room = Arc::new(Room::new(usize::MAX));
-        let store = Store::new(Source::Management, kind, Interests::new(), room.clone());
+        let room = Room::new(usize::MAX);
+        let store = Store::new(Source::Management, kind, Interests::new(), &room);
         let put = |name: &str, version: u64, labels: Value, owner: &str| {
             store.apply(json!({"metadata": {
                 "name": name, "namespace": "ns", "uid": format!("uid-{name}"), "resourceVersion": version.to_string(),

@@ -119,6 +119,16 @@ impl Watch {
         }
     }
 
+    /// Whether the store has what the server has, as of a moment ago. One that is let go of is marked before it is emptied.
+    pub(super) fn is_synced(&self) -> bool {
+        *self.progress.borrow() == Progress::Synced
+    }
+
+    /// Whether it is given up for a while.
+    pub(super) fn is_overfull(&self) -> bool {
+        *self.progress.borrow() == Progress::Overfull
+    }
+
     /// The last error; empty without one.
     pub(super) fn problem(&self) -> String {
         self.shared.problem.lock().clone()
@@ -196,7 +206,18 @@ async fn follow<K>(
                 shared.relist.notified().await;
             };
             let event = tokio::select! {
-                event = stream.next() => event,
+                // The stream last: a server that sends without end is left all the same.
+                biased;
+                most = store.overfull() => {
+                    let problem = format!("the API server has more than {} MiB of objects that are watched", most >> 20);
+                    tracing::warn!(kind = %store.kind(), problem, "a watch is given up for a while");
+                    *shared.problem.lock() = problem;
+                    progress.send_replace(Progress::Overfull);
+                    store.clear();
+                    tokio::time::sleep(OVERFULL).await;
+                    begin = Begin::Pages;
+                    break;
+                }
                 () = asked => {
                     begin = Begin::Pages;
                     break;
@@ -206,6 +227,7 @@ async fn follow<K>(
                     begin = Begin::Pages;
                     break;
                 }
+                event = stream.next() => event,
             };
             match event {
                 Some(Ok(Event::Init)) => listing = Some(Listing::default()),
@@ -239,16 +261,6 @@ async fn follow<K>(
                     }
                 }
                 None => break,
-            }
-            if let Some(most) = store.overfull() {
-                let problem = format!("the API server has more than {} MiB of objects that are watched", most >> 20);
-                tracing::warn!(kind = %store.kind(), problem, "a watch is given up for a while");
-                *shared.problem.lock() = problem;
-                progress.send_replace(Progress::Overfull);
-                store.clear();
-                tokio::time::sleep(OVERFULL).await;
-                begin = Begin::Pages;
-                break;
             }
         }
     }
@@ -358,7 +370,7 @@ mod tests {
     #[tokio::test]
     async fn a_list_is_not_begun_anew_by_everybody_who_asks_for_it() {
         let kind = Kind::new("", "v1", "ConfigMap", "configmaps", true);
-        let store = Arc::new(Store::new(Source::Management, kind, Interests::new(), Arc::new(Room::new(usize::MAX))));
+        let store = Arc::new(Store::new(Source::Management, kind, Interests::new(), &Room::new(usize::MAX)));
         let watch = Watch::start(slow_server(), store.clone(), None, CancellationToken::new());
         assert_eq!(watch.synced().await, Progress::Synced);
         let deadline = Instant::now() + Duration::from_secs(10);

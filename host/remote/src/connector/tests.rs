@@ -27,6 +27,7 @@ fn limits() -> Limits {
         body_bytes: 1 << 20,
         line_bytes: 256 << 10,
         watch_bytes: 1 << 20,
+        ..Limits::default()
     }
 }
 
