@@ -12,7 +12,7 @@ use tower::BoxError;
 /// Groups whose objects are questions: they are created, and nothing is stored.
 const QUESTIONS: [&str; 2] = ["/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/"];
 
-/// A client of the management cluster, whose writes have to pass `fence`, and whose connections end when it falls.
+/// A client of the management cluster, whose writes have to pass `fence`, and whose connections go no step further once it has fallen.
 pub fn connect(config: Config, fence: &Fence) -> kube::Result<Client> {
     let connected = ClientBuilder::try_from((config, fence.clone()))?.build();
     Ok(client(connected, fence))

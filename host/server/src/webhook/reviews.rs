@@ -17,7 +17,11 @@ use crate::conversion::InProcess;
 /// Objects converted in one call of a provider.
 const BATCH: usize = 100;
 
-/// Answers reviews.
+/// Bytes of a conversion's answer.
+const ANSWER: usize = 128 << 20;
+
+/// Answers reviews, each on a thread of its own: their objects are large at times.
+#[derive(Clone)]
 pub struct Reviews {
     converter: Arc<InProcess>,
     providers: Arc<Conversions>,
@@ -43,32 +47,42 @@ impl Reviews {
         self.providers.provider_of(group, kind).unwrap_or_default()
     }
 
-    /// Fills in the response of a ConversionReview.
+    /// The text of the answer to a ConversionReview.
     ///
     /// # Errors
     /// When it is none.
-    pub async fn convert(&self, mut review: Value) -> Result<Value> {
-        let mut request = request(&mut review)?;
-        let to = json::text(&request, "/desiredAPIVersion").context("it has no desiredAPIVersion")?.to_owned();
-        let objects = match request["objects"].take() {
-            Value::Array(objects) => objects,
-            _ => return Err(anyhow!("it has no objects")),
-        };
+    pub async fn convert(&self, mut review: Value) -> Result<String> {
         let converter = self.converter.clone();
-        // It blocks while a provider is asked.
-        let converted = tokio::task::spawn_blocking(move || convert(&converter, objects, &to)).await;
-        let response = match converted.context("the conversion panicked")? {
-            Ok(objects) => json!({"result": {"status": "Success"}, "convertedObjects": objects}),
-            Err(error) => json!({"result": {"status": "Failure", "message": error.to_string()}}),
+        let answer = move || {
+            let mut request = request(&mut review)?;
+            let to = json::text(&request, "/desiredAPIVersion").context("it has no desiredAPIVersion")?.to_owned();
+            let objects = match request["objects"].take() {
+                Value::Array(objects) => objects,
+                _ => return Err(anyhow!("it has no objects")),
+            };
+            let (result, converted) = match convert(&converter, objects, &to) {
+                Ok(converted) => (json!({"status": "Success"}), converted),
+                Err(error) => (json!({"status": "Failure", "message": error.to_string()}), String::new()),
+            };
+            let (uid, version, kind) = (&request["uid"], &review["apiVersion"], &review["kind"]);
+            let response = format!(r#"{{"uid":{uid},"result":{result},"convertedObjects":[{converted}]}}"#);
+            Ok(format!(r#"{{"apiVersion":{version},"kind":{kind},"response":{response}}}"#))
         };
-        Ok(answered(&review, &request, response))
+        // It blocks while a provider is asked.
+        tokio::task::spawn_blocking(answer).await.context("the conversion panicked")?
     }
 
-    /// Fills in the response of an AdmissionReview.
+    /// The text of the answer to an AdmissionReview.
     ///
     /// # Errors
     /// When it is none.
-    pub async fn admit(&self, kind: Kind, mut review: Value) -> Result<Value> {
+    pub async fn admit(&self, kind: Kind, review: Value) -> Result<String> {
+        let (reviews, here) = (self.clone(), tokio::runtime::Handle::current());
+        let answer = move || here.block_on(reviews.admitted(kind, review)).map(|answer| answer.to_string());
+        tokio::task::spawn_blocking(answer).await.context("the admission panicked")?
+    }
+
+    async fn admitted(&self, kind: Kind, mut review: Value) -> Result<Value> {
         let mut request = request(&mut review)?;
         let (object, old) = (request["object"].take(), request["oldObject"].take());
         if !object.is_object() {
@@ -79,7 +93,9 @@ impl Reviews {
             Kind::Mutating => self.default(object, old.as_ref()).await,
             Kind::Validating => self.validate(&object, old.as_ref()).await,
         };
-        Ok(answered(&review, &request, response.unwrap_or_else(|error| refused(&request, &error))))
+        let mut response = response.unwrap_or_else(|error| refused(&request, &error));
+        response["uid"] = request["uid"].clone();
+        Ok(json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}))
     }
 
     async fn default(&self, object: Value, old: Option<&Value>) -> Result<Value, NotAdmitted> {
@@ -103,22 +119,25 @@ fn request(review: &mut Value) -> Result<Value> {
     if request["uid"].is_string() { Ok(request) } else { Err(anyhow!("it has no request with a uid")) }
 }
 
-fn answered(review: &Value, request: &Value, mut response: Value) -> Value {
-    response["uid"] = request["uid"].clone();
-    json!({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
-}
-
-/// Converts objects of one CRD in order.
-fn convert(converter: &InProcess, objects: Vec<Value>, to: &str) -> Result<Vec<Value>, ConversionError> {
+/// Converts objects of one CRD in order: their texts, with commas between them. Of one batch at a time there are trees.
+fn convert(converter: &InProcess, objects: Vec<Value>, to: &str) -> Result<String, ConversionError> {
     let group = to.split_once('/').map_or("", |(group, _)| group).to_owned();
     let kind = objects.first().map(meta::kind).unwrap_or_default().to_owned();
     let kind = ConvertedKind { group, kind, labels: BTreeMap::new() };
-    let mut converted = Vec::with_capacity(objects.len());
+    let mut texts = String::new();
     let mut objects = objects.into_iter().peekable();
     while objects.peek().is_some() {
-        converted.extend(converter.convert(&kind, objects.by_ref().take(BATCH).collect(), to)?);
+        for object in converter.convert(&kind, objects.by_ref().take(BATCH).collect(), to)? {
+            if !texts.is_empty() {
+                texts.push(',');
+            }
+            texts.push_str(&object.to_string());
+            if texts.len() > ANSWER {
+                return Err(ConversionError::Failed(format!("the converted objects are larger than {ANSWER} bytes")));
+            }
+        }
     }
-    Ok(converted)
+    Ok(texts)
 }
 
 /// The API server prefixes the message with "admission webhook … denied the request".
@@ -170,12 +189,14 @@ mod tests {
         };
         let cluster = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c"},
             "spec": {"paused": true}});
-        let answer = reviews.convert(of("cluster.x-k8s.io/v1beta1".into(), vec![cluster])).await.unwrap();
+        let convert =
+            async |review| -> Value { serde_json::from_str(&reviews.convert(review).await.unwrap()).unwrap() };
+        let answer = convert(of("cluster.x-k8s.io/v1beta1".into(), vec![cluster])).await;
         assert_eq!((&answer["kind"], &answer["response"]["uid"]), (&json!("ConversionReview"), &json!("u")));
         assert_eq!(answer["response"]["convertedObjects"][0]["apiVersion"], "cluster.x-k8s.io/v1beta1");
 
         let pools = || of(format!("{GROUP}/v1beta1"), vec![pool("", "a"); BATCH + 1]);
-        let refused = reviews.convert(pools()).await.unwrap();
+        let refused = convert(pools()).await;
         assert_eq!(refused["response"]["result"]["status"], "Failure");
         assert!(refused.to_string().contains("is loaded"), "{refused}");
         assert_eq!(reviews.provider(&pools()), "", "nobody's as yet");
@@ -183,7 +204,7 @@ mod tests {
         assert_eq!(reviews.provider(&pools()), "fixture");
         let admission = json!({"request": {"kind": {"group": GROUP, "kind": "FixturePool"}}});
         assert_eq!(reviews.provider(&admission), "fixture");
-        let answer = reviews.convert(pools()).await.unwrap();
+        let answer = convert(pools()).await;
         let objects = answer["response"]["convertedObjects"].as_array().unwrap();
         assert_eq!((objects.len(), &objects[BATCH]["spec"]), (BATCH + 1, &json!({"zone": "a"})));
         assert!(reviews.convert(json!({"request": {"uid": "u"}})).await.is_err());
@@ -197,7 +218,8 @@ mod tests {
         let ask = async |kind: Kind, object: Value, old: Value| {
             let request = json!({"uid": "u", "name": "p", "kind": {"group": GROUP, "kind": "FixturePool"},
                 "object": object, "oldObject": old});
-            reviews.admit(kind, review("AdmissionReview", request)).await.unwrap()["response"].take()
+            let answer = reviews.admit(kind, review("AdmissionReview", request)).await.unwrap();
+            serde_json::from_str::<Value>(&answer).unwrap()["response"].take()
         };
         let mut bare = pool("zone", "");
         bare["spec"] = json!({});

@@ -36,7 +36,7 @@ use super::shares::Shares;
 const LARGEST: usize = 64 << 20;
 /// Memory of a parsed review in bytes at most: some thousand objects.
 const TREE: usize = 256 << 20;
-/// Bytes that are parsed or written within a millisecond or so.
+/// Bytes that are parsed within a millisecond or so.
 const SHORT: usize = 32 << 10;
 /// Reviews that are read at a time, each of which may be that large. Those that are read wait within their provider's share.
 const AT_A_TIME: usize = 16;
@@ -193,17 +193,23 @@ impl Service {
     async fn review(&self, path: &str, body: impl Body<Data = Bytes, Error: Into<BoxError>>) -> Result<Option<String>> {
         let (review, bytes) = self.read(body).await?;
         let provider = self.reviews.provider(&review);
-        let Some(_room) = self.shares.take(&provider, bytes) else {
+        // What a default changes is a copy.
+        let held = if path == DEFAULT { 2 * bytes } else { bytes };
+        let Some(room) = self.shares.take(&provider, held) else {
             tracing::warn!(provider, "too many reviews of a provider wait; one is refused");
             return Ok(None);
         };
-        let answer = match path {
-            CONVERT => self.reviews.convert(review).await,
-            DEFAULT => self.reviews.admit(Kind::Mutating, review).await,
-            _ => self.reviews.admit(Kind::Validating, review).await,
-        };
-        let answer = answer?;
-        beside(bytes, move || answer.to_string()).await.map(Some)
+        let (reviews, path) = (self.reviews.clone(), path.to_owned());
+        // A client that goes does not end the work, which keeps its room.
+        let answer = tokio::spawn(async move {
+            let _room = room;
+            match &*path {
+                CONVERT => reviews.convert(review).await,
+                DEFAULT => reviews.admit(Kind::Mutating, review).await,
+                _ => reviews.admit(Kind::Validating, review).await,
+            }
+        });
+        answer.await?.map(Some)
     }
 
     /// The review, and the bytes that it takes.
@@ -211,22 +217,15 @@ impl Service {
         let _place = self.places.acquire().await.context("it ends")?;
         let body = tokio::time::timeout(READ, Limited::new(body, LARGEST).collect()).await;
         let body = body.context("the review is sent too slowly")?.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-        let length = body.len();
+        let body_is_short = body.len() <= SHORT;
         let parse = move || {
             let mut left = TREE;
             let review = bounded::read_within(&body, &mut left).context("unable to parse the review")?;
             Ok((review, TREE - left))
         };
-        beside(length, parse).await?
+        // Beside the runtime's workers, which have handshakes and probes to answer.
+        if body_is_short { parse() } else { tokio::task::spawn_blocking(parse).await? }
     }
-}
-
-/// Does work on so many bytes, beside the runtime's workers if that takes long: they have handshakes and probes to answer.
-async fn beside<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    if bytes <= SHORT {
-        return Ok(work());
-    }
-    Ok(tokio::task::spawn_blocking(work).await?)
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
