@@ -147,6 +147,11 @@ impl NamespaceSecrets {
 /// Suffixes of Cluster API's Secrets `<cluster>-<purpose>`, which have the same type as bootstrap data.
 const PURPOSES: [&str; 6] = ["-kubeconfig", "-ca", "-etcd", "-proxy", "-sa", "-apiserver-etcd-client"];
 
+/// Whether a Secret of this name may be a cluster's kubeconfig or key.
+pub(crate) fn may_be_of_a_cluster(name: &str) -> bool {
+    PURPOSES.iter().any(|purpose| name.ends_with(purpose))
+}
+
 /// Whether a Secret is a cluster's kubeconfig or key. Without a cluster label its name decides.
 fn is_of_a_cluster(secret: &Value) -> bool {
     let cluster = meta::label(secret, CLUSTER_NAME);

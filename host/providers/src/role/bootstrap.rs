@@ -17,6 +17,7 @@ use crate::belongings::{Belongings, OF_OTHERS_MACHINE, Owner, Waiting, there};
 use crate::draft::Draft;
 use crate::field::{DATA_SECRET_NAME, data_secret_created};
 use crate::layout::{Layout, Schema};
+use crate::reads::may_be_of_a_cluster;
 use crate::related::Related;
 
 pub struct Bootstrap;
@@ -64,7 +65,8 @@ impl Rules for Bootstrap {
     }
 
     fn own_secrets(&self, object: &Value, _: &Belongings, _: &Grants) -> Vec<String> {
-        self.named_secret(object).map(|_| meta::name(object).to_owned()).into_iter().collect()
+        let own = self.named_secret(object).map(|_| meta::name(object));
+        own.filter(|own| !may_be_of_a_cluster(own)).map(str::to_owned).into_iter().collect()
     }
 
     fn named_secret<'a>(&self, object: &'a Value) -> Option<&'a str> {
@@ -76,7 +78,7 @@ impl Rules for Bootstrap {
         let made = data_secret(object, belongings);
         let secret = secret(object, made.unwrap_or(meta::name(object)), data);
         let action = if belongings.is_of_pool() && made.is_some() {
-            // It was made by this object, so nothing of somebody else's is replaced.
+            // It was made for this object, so nothing of somebody else's is replaced.
             Action::Apply { object: secret, manager: "capwasm".into(), force: true }
         } else {
             Action::Create(secret)
@@ -100,16 +102,20 @@ impl Rules for Bootstrap {
 }
 
 /// Name of the Secret that the host made for an object that announces one. What is announced may have been edited: then it is the
-/// one that is named like the object. `None` when there is neither.
+/// one that is named like the object. `None` when there is neither. One that nobody controls counts as made, as its owner reference may
+/// have been stripped, unless its name is that of a Secret of a cluster.
 fn data_secret<'a>(object: &'a Value, belongings: &Belongings) -> Option<&'a str> {
     let (announced, own) = (DATA_SECRET_NAME.text(object)?, meta::name(object));
-    let controller = |name: &str| belongings.secret(name).map(owners::controller_uid);
-    let is_made = |controller: Option<Option<&str>>| controller.flatten() == Some(meta::uid(object));
-    if announced == own || is_made(controller(announced)) {
+    let is_made = |name: &str| {
+        belongings.secret(name).is_some_and(|secret| match owners::controller_uid(secret) {
+            Some(controller) => controller == meta::uid(object),
+            None => name == own && !may_be_of_a_cluster(own),
+        })
+    };
+    if is_made(announced) || announced == own && belongings.secret(own).is_none() {
         return Some(announced);
     }
-    let of_own = controller(own);
-    (is_made(of_own) || of_own == Some(None)).then_some(own)
+    is_made(own).then_some(own)
 }
 
 fn secret(object: &Value, name: &str, data: &BootstrapData) -> Value {
@@ -130,6 +136,7 @@ fn secret(object: &Value, name: &str, data: &BootstrapData) -> Value {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+    use super::Rules;
     use capwasm_api::contract::Contract;
     use capwasm_contract::descriptor::Role;
     use capwasm_contract::{Answer, BootstrapData, Outcome};
@@ -263,5 +270,19 @@ mod tests {
                 other => panic!("{name}: {other:?}"),
             }
         }
+
+        // A kubeconfig that nobody controls is no data of a configuration that is named like it.
+        let mut config = object();
+        config["metadata"]["name"] = json!("c-kubeconfig");
+        config["metadata"]["ownerReferences"] = json!([{"kind": "MachinePool"}]);
+        config["status"] = json!({"dataSecretName": "c-kubeconfig"});
+        let kubeconfig = Arc::new(json!({"metadata": {"name": "c-kubeconfig"}}));
+        let plan = write_with(vec![kubeconfig], &config, answer().unwrap());
+        assert!(matches!(plan.operations[0].action, Action::Create(_)), "the API server refuses it");
+        let belongings = crate::belongings::Belongings::default();
+        assert!(
+            Rules::own_secrets(&super::Bootstrap, &config, &belongings, &Default::default()).is_empty(),
+            "and it is not taken"
+        );
     }
 }
