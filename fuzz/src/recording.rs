@@ -66,8 +66,10 @@ fn check(file: &[u8]) {
     };
     let written = to_json(&recording).unwrap();
     let again = read(&*written).unwrap();
-    assert_eq!(again, recording, "it is read otherwise than written");
-    assert!(again.grants.endpoints.is_empty(), "credentials of endpoints are written");
+    let mut expected = recording.clone();
+    // They have credentials.
+    std::sync::Arc::make_mut(&mut expected.grants).endpoints.clear();
+    assert_eq!(again, expected, "it is read otherwise than written");
     assert!(recording.bytes() < 64 * file.len() + 4_096, "it is thought larger than its file can make it");
     let redacted = redact(&recording).unwrap();
     assert!(redacted.inexact && read(&*to_json(&redacted).unwrap()).unwrap() == redacted);

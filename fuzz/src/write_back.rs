@@ -180,6 +180,12 @@ impl Case {
         for latch in latches {
             let empty = [json!(null), json!(false), json!(""), json!(0)];
             let Some(held) = self.object.pointer(latch).filter(|held| !empty.contains(held)) else { continue };
+            // What somebody else wrote there becomes the name of the Secret that there is.
+            let healed =
+                *latch == "/status/dataSecretName" && desired.pointer(latch) == Some(&self.object["metadata"]["name"]);
+            if healed {
+                continue;
+            }
             assert_eq!(desired.pointer(latch), Some(held), "{latch} goes back\n{}\nto {desired}", self.told());
         }
     }
