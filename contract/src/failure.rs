@@ -110,7 +110,10 @@ impl fmt::Display for Failure {
                 at(f, backtrace)
             }
             Failure::Result { limit } => {
-                write!(f, "handed over more than {limit} bytes of answer and outcome (limits.resultBytes)")
+                write!(
+                    f,
+                    "handed over more than {limit} bytes of answer and outcome, or what takes four times that in memory (limits.resultBytes)"
+                )
             }
             Failure::Panic { message } => write!(f, "the host panicked: {message}"),
             Failure::Busy { waited } => write!(f, "no free slot within {waited:?}"),

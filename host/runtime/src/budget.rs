@@ -1,4 +1,5 @@
-//! What one call may make the host hold or do. Every capability charges it here, before the host holds or does it.
+//! What one call may make the host hold or do: outcomes, names, handles, operations. Each capability charges it here, before the host
+//! holds or does it. Texts of answers that go on to the guest are bounded one by one, and end in its memory.
 //!
 //! Three limits are not asked for but measured as they pass, where wasmtime or the kernel counts them: linear memory
 //! ([`crate::limits`]), time ([`crate::meter`]) and the number of handles ([`crate::state`]).
