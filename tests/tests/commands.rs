@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use capwasm_sim_service::docker::Docker;
@@ -234,9 +234,13 @@ impl Apart {
     }
 
     fn host(&self, core: bool) -> Command {
+        self.host_with(core, &binary::provider_dir())
+    }
+
+    fn host_with(&self, core: bool, providers: &Path) -> Command {
         let mut command = Command::new(binary::capwasm());
         command.arg("run").arg("--kubeconfig").arg(self.kubeconfig()).args(["--engine", "sim"]);
-        command.arg("--data-dir").arg(self.folder.join("host")).arg("--provider-dir").arg(binary::provider_dir());
+        command.arg("--data-dir").arg(self.folder.join("host")).arg("--provider-dir").arg(providers);
         command.args(["--diagnostics", &free_address(), &format!("--core={core}")]);
         command
     }
@@ -400,6 +404,46 @@ async fn no_core_runs_beside_upstreams_but_providers_do() {
     objects
         .until("DockerCluster", "providers", "its provider provisions it", capwasm_tests::sample::is_provisioned)
         .await;
+    assert!(host.stop());
+}
+
+/// With a CRD of somebody else the provider of its kind says so, and all else serves. Core runs alone where none is chosen.
+#[tokio::test]
+async fn a_bundled_provider_that_cannot_serve_is_a_condition_and_none_need_be_installed() {
+    let apart = Apart::start();
+    let kind = kube::api::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let crds: kube::Api<kube::api::DynamicObject> =
+        kube::Api::all_with(client(&apart.kubeconfig()).await, &kube::api::ApiResource::from_gvk(&kind));
+    let foreign = |crd: &Value| crd["metadata"]["name"] == "dockerclusters.infrastructure.cluster.x-k8s.io";
+    let all = serde_saphyr::from_multiple::<Value>(&output(&["crds"])).unwrap();
+    let mut theirs = all.into_iter().find(foreign).unwrap();
+    theirs["metadata"].as_object_mut().unwrap().remove("labels");
+    crds.create(&Default::default(), &serde_json::from_value(theirs).unwrap()).await.unwrap();
+
+    let alone = |names: &str| {
+        let mut command = apart.host_with(true, apart.folder.path());
+        command.args(["--providers", names]);
+        command
+    };
+    let core = Process::spawn(alone("none"), &apart.log("core"), "capwasm runs");
+    let providers = || output(&["provider", "list", "--kubeconfig", path(&apart.kubeconfig())]);
+    assert!(!providers().contains("infra"), "{}", providers());
+    assert!(crds.get_opt("clusters.cluster.x-k8s.io").await.unwrap().is_some());
+    assert!(core.stop());
+    let missing = alone("docker-infra").output().unwrap();
+    let said = String::from_utf8_lossy(&missing.stderr);
+    assert!(
+        !missing.status.success() && said.contains("docker-infra.wasm is not in") && said.contains("--providers"),
+        "{said}"
+    );
+
+    let host = apart.run("host", true);
+    let listed = providers();
+    let line = |name: &str| listed.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+    assert!(line("docker-infra").contains("CRDConflict"), "{listed}");
+    assert!(line("kubeadm-bootstrap").contains("True   True"), "{listed}");
+    let told = std::fs::read_to_string(apart.log("host")).unwrap();
+    assert!(told.contains("docker-infra") && told.contains("was installed by somebody else"), "{told}");
     assert!(host.stop());
 }
 

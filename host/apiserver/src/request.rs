@@ -4,6 +4,8 @@ use percent_encoding::percent_decode_str;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
+    /// `/`
+    Root,
     /// `/healthz`, `/livez`, `/readyz` (with checks below).
     Health,
     Version,
@@ -44,6 +46,7 @@ impl Route {
         let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decode).collect();
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         match parts.as_slice() {
+            [] => Self::Root,
             ["healthz" | "livez" | "readyz", ..] => Self::Health,
             ["version"] => Self::Version,
             ["api"] => Self::CoreVersions,
@@ -140,6 +143,8 @@ mod tests {
             ("/apis/g", Route::Group("g".into())),
             ("/api/v1", Route::Resources { group: String::new(), version: "v1".into() }),
             ("/openapi/v3/apis/g/v1", Route::OpenApi("apis/g/v1".into())),
+            ("/", Route::Root),
+            ("", Route::Root),
             ("/livez/ping", Route::Health),
             ("/openapi/v2", Route::Unknown),
             ("/apis/g/v1/namespaces/a/things/t/proxy/x", Route::Unknown),

@@ -1,6 +1,7 @@
 //! The `capwasm` binary: arguments and output. What runs is in `capwasm-server`.
 
 mod apiserver;
+mod bundled;
 mod compile;
 mod crds;
 mod describe;

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use capwasm_server::{bundle, host, leadership, run};
+use capwasm_server::{host, leadership, run};
 use clap::Args;
 
 use crate::kubeconfig::Connection;
-use crate::{engine, openstack, output, recordings, signals, sync, webhook};
+use crate::{bundled, engine, openstack, output, recordings, signals, sync, webhook};
 
 /// Options of `capwasm run`.
 #[derive(Args)]
@@ -36,9 +36,8 @@ pub struct Options {
     /// times in that time. Longer where the API server is at times slow to answer.
     #[arg(long, default_value_t = leadership::DURATION.as_secs(), value_parser = clap::value_parser!(u64).range(leadership::SHORTEST.as_secs()..=600))]
     lease_duration: u64,
-    /// Folder with components. Default: `plugins` beside the binary.
-    #[arg(long)]
-    provider_dir: Option<PathBuf>,
+    #[command(flatten)]
+    bundled: bundled::Options,
     /// Folder for compiled components and the simulated engine.
     #[arg(long, default_value = "/var/lib/capwasm")]
     data_dir: PathBuf,
@@ -53,9 +52,11 @@ pub struct Options {
 /// Runs until SIGINT or SIGTERM, or until the Lease is lost.
 pub async fn run(options: Options) -> Result<()> {
     let shutdown = signals::shutdown()?;
-    let provider_dir = bundle::provider_dir(options.provider_dir)?;
+    let bundled = options.bundled.chosen()?;
+    let provider_dir = options.bundled.folder()?;
     let management = options.connection.answering().await?;
     let host = host::Options {
+        bundled,
         core: options.core,
         grants: vec![options.openstack.grants()],
         sync_period: options.sync.period,

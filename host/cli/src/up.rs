@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use capwasm_server::engine::{Engine, Keeper};
-use capwasm_server::{bundle, embedded, host, up};
+use capwasm_server::{embedded, host, up};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use crate::{apiserver, engine, openstack, output, recordings, signals, sync};
+use crate::{apiserver, bundled, engine, openstack, output, recordings, signals, sync};
 
 /// Options of `capwasm up`.
 #[derive(Args, Clone, Debug)]
@@ -24,9 +24,8 @@ pub struct Options {
     sync: sync::Options,
     #[command(flatten)]
     recordings: recordings::Options,
-    /// Folder with components. Default: `plugins` beside the binary.
-    #[arg(long)]
-    provider_dir: Option<PathBuf>,
+    #[command(flatten)]
+    bundled: bundled::Options,
     /// Take components from registries only with a signature: WasmProviders need spec.verification.publicKeys.
     #[arg(long)]
     require_signatures: bool,
@@ -38,7 +37,8 @@ pub struct Options {
 /// Runs until SIGINT or SIGTERM.
 pub async fn run(options: Options) -> Result<()> {
     let shutdown = signals::shutdown()?;
-    let provider_dir = bundle::provider_dir(options.provider_dir.clone())?;
+    let bundled = options.bundled.chosen()?;
+    let provider_dir = options.bundled.folder()?;
     let data_dir = options.server.server().data_dir;
     embedded::private_folder(&data_dir)?;
     let engine_options = options.engine.server();
@@ -47,7 +47,7 @@ pub async fn run(options: Options) -> Result<()> {
         () = shutdown.cancelled() => return Ok(()),
     };
     let keeper = Keeper::start(&engine, &data_dir);
-    let served = serve(&options, provider_dir, &engine, &shutdown).await;
+    let served = serve(&options, bundled, provider_dir, &engine, &shutdown).await;
     keeper.end().await;
     let left = engine.leave().await;
     served?;
@@ -57,9 +57,16 @@ pub async fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-async fn serve(options: &Options, provider_dir: PathBuf, engine: &Engine, shutdown: &CancellationToken) -> Result<()> {
+async fn serve(
+    options: &Options,
+    bundled: Vec<String>,
+    provider_dir: PathBuf,
+    engine: &Engine,
+    shutdown: &CancellationToken,
+) -> Result<()> {
     let server = options.server.server();
     let host = host::Options {
+        bundled,
         grants: vec![options.openstack.grants()],
         sync_period: options.sync.period,
         recordings: Some(options.recordings.files(&server.data_dir)),

@@ -13,6 +13,8 @@ pub use self::narrowing::narrowings;
 
 /// Label of a CRD: name of the provider that it belongs to.
 pub const PROVIDER: &str = "capwasm.dev/provider";
+/// Label of a CRD: `clusterctl move` takes objects of its kind along.
+const MOVED: &str = "clusterctl.cluster.x-k8s.io";
 /// Annotation of a CRD: digest of what was installed, so that schemas need not be compared.
 const DIGEST: &str = "capwasm.dev/crd-digest";
 
@@ -140,14 +142,13 @@ pub fn decide(wanted: &Value, live: Option<&Value>, served: bool) -> Step {
 /// without any, all served versions implement the newest contract.
 fn labelled(crd: &Value, provider: &str) -> Value {
     let mut crd = crd.clone();
-    let digest = Sha256::digest(crd.get("spec").map(Value::to_string).unwrap_or_default());
-    let digest = hex::encode(&digest[..8]);
     let keys = Contract::NEWEST_FIRST.map(Contract::label);
     let told: Vec<(&String, String)> =
         keys.iter().filter_map(|key| Some((key, meta::label(&crd, key)?.to_owned()))).collect();
     let served: Vec<String> = served_versions(&crd).map(str::to_owned).collect();
     let labels = json::map(&mut crd, &["metadata", "labels"]);
     labels.insert(PROVIDER.into(), provider.into());
+    labels.entry(MOVED).or_insert_with(|| "".into());
     if told.is_empty() {
         labels.insert(Contract::V1Beta2.label(), served.join("_").into());
     }
@@ -160,6 +161,8 @@ fn labelled(crd: &Value, provider: &str) -> Value {
             labels.insert(key.clone(), spoken.join("_").into());
         }
     }
+    let digest = Sha256::digest(json!([crd["metadata"]["labels"], crd.get("spec")]).to_string());
+    let digest = hex::encode(&digest[..8]);
     json::map(&mut crd, &["metadata", "annotations"]).insert(DIGEST.into(), digest.into());
     crd
 }
@@ -186,9 +189,13 @@ mod tests {
         let told = json!({"metadata": {"labels": {old: "v1beta1", new: "v1beta2"}},
             "spec": {"versions": [version("v1beta1", true), version("v1beta2", false)]}});
         let all = labelled(&served(&told, Serving::All), "p");
-        assert_eq!(all["metadata"]["labels"], json!({old: "v1beta1", new: "v1beta2", PROVIDER: "p"}));
+        assert_eq!(all["metadata"]["labels"], json!({old: "v1beta1", new: "v1beta2", PROVIDER: "p", MOVED: ""}));
         let stored = labelled(&served(&told, Serving::Stored), "p");
-        assert_eq!(stored["metadata"]["labels"], json!({old: "v1beta1", PROVIDER: "p"}), "v1beta2 is not served there");
+        assert_eq!(
+            stored["metadata"]["labels"],
+            json!({old: "v1beta1", PROVIDER: "p", MOVED: ""}),
+            "v1beta2 is not served there"
+        );
     }
 
     fn several() -> Value {

@@ -22,19 +22,19 @@ pub struct Draft<'a> {
     desired: Value,
     /// Latched fields whose observed value is wrong.
     corrected: Vec<Field>,
+    /// Whether the object is known not to be paused.
+    resumed: bool,
 }
 
 impl<'a> Draft<'a> {
     /// An unchanged draft. `now` becomes the transition time of its conditions.
     pub fn new(object: &'a Value, layout: &'a Layout, now: Timestamp) -> Self {
-        Self { object, layout, now, desired: object.clone(), corrected: Vec::new() }
+        Self { object, layout, now, desired: object.clone(), corrected: Vec::new(), resumed: false }
     }
 
-    /// Sets `Paused` to False where it is True; other objects are not written for it.
+    /// The object is not paused: the condition `Paused` says so where it said the opposite, and where the status is written anyway.
     pub fn resumed(mut self) -> Self {
-        if conditions::is_true(self.object, "Paused") {
-            self.condition("Paused", Some(false), "NotPaused", "", None);
-        }
+        self.resumed = true;
         self
     }
 
@@ -155,6 +155,7 @@ impl<'a> Draft<'a> {
     pub fn finish(mut self) -> Value {
         self.keep_latched();
         self.count_own_change();
+        self.tell_resumed();
         if let Some(status) = self.desired.get_mut("status").and_then(Value::as_object_mut) {
             // Without these the API server takes no status at all. Whoever sets them says more than this.
             for flag in &self.layout.required {
@@ -162,6 +163,15 @@ impl<'a> Draft<'a> {
             }
         }
         self.desired
+    }
+
+    fn tell_resumed(&mut self) {
+        // Kinds of v1beta1 know no such condition.
+        let news = self.layout.conditions == Some(ConditionShape::Metav1)
+            && self.desired.get("status") != self.object.get("status");
+        if self.resumed && (news || conditions::is_true(self.object, "Paused")) {
+            self.condition("Paused", Some(false), "NotPaused", "", None);
+        }
     }
 
     fn keep_latched(&mut self) {

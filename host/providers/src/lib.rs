@@ -43,6 +43,6 @@ pub use artifacts::{ArtifactRequest, Artifacts, FetchError, Fetched};
 pub use components::{ComponentError, Components};
 pub use conversion::{Conversions, NotConverted};
 pub use crd::{PROVIDER as PROVIDER_LABEL, Serving, of_provider as crds, served, widened};
-pub use loader::{FolderWatch, Loader, LoaderDependencies, ProviderFiles};
+pub use loader::{FolderWatch, Found, Loader, LoaderDependencies, ProviderFiles};
 pub use metrics::{CallMetrics, SwapMetrics};
 pub use record::{FileOptions, FolderError, RecordingFolder, RecordingMetrics, Recordings};

@@ -15,7 +15,7 @@ mod source;
 pub(crate) mod vouching;
 mod waiting;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -77,9 +77,13 @@ pub struct LoaderDependencies {
     pub calls: CallMetrics,
     /// Metrics of updates.
     pub swaps: SwapMetrics,
-    /// Names of the WasmProviders that serve in this process; their CRDs are established.
-    pub serving: watch::Sender<BTreeSet<String>>,
+    /// What this process found of WasmProviders.
+    pub found: watch::Sender<Found>,
 }
+
+/// WasmProviders by name: those that serve in this process, whose CRDs are established, and for the others why they never will unless
+/// somebody changes something.
+pub type Found = BTreeMap<String, Result<(), String>>;
 
 /// Reconciler of WasmProviders.
 pub struct Loader {
@@ -429,7 +433,7 @@ impl Loader {
         if let Some(conversions) = &self.dependencies.conversions {
             conversions.leave(name);
         }
-        self.dependencies.serving.send_if_modified(|serving| serving.remove(name));
+        self.dependencies.found.send_if_modified(|found| found.remove(name).is_some());
         let loaded = self.providers.lock().remove(name);
         for controller in loaded.into_iter().flat_map(|loaded| loaded.controllers.into_values()) {
             controller.stop().await;
@@ -497,6 +501,13 @@ impl Reconciler for Loader {
             self.tidy(name, &before, &report, pulled.as_deref());
         }
         let serving = self.serving(name);
+        if serving.is_none()
+            && let Some(why) = report.hopeless()
+        {
+            self.dependencies
+                .found
+                .send_if_modified(|found| found.insert(name.to_owned(), Err(why.clone())) != Some(Err(why)));
+        }
         let figures = self.figures(name, serving.as_ref());
         let folders = Folders {
             components: self.dependencies.files.path(),

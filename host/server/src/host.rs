@@ -1,6 +1,5 @@
 //! The host: core and providers over one client, whatever the API server.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +9,8 @@ use capwasm_contract::descriptor::Descriptor;
 use capwasm_fence::Fence;
 use capwasm_object::{json, meta};
 use capwasm_providers::{
-    Components, Conversions, FileOptions, FolderWatch, Loader, LoaderDependencies, ProviderFiles, RecordingMetrics,
-    Recordings, SwapMetrics, wasm_provider,
+    Components, Conversions, FileOptions, FolderWatch, Found, Loader, LoaderDependencies, ProviderFiles,
+    RecordingMetrics, Recordings, SwapMetrics, wasm_provider,
 };
 use capwasm_reconcile::{Cache, Interests, Manager, ManagerOptions, Metrics, Source};
 use capwasm_remote::{Probing, Remote};
@@ -108,8 +107,8 @@ pub struct Host {
     /// Puts deleted CRDs back.
     keeping: Option<JoinHandle<()>>,
     shutdown: CancellationToken,
-    /// Names of the WasmProviders that serve in this process.
-    serving: watch::Receiver<BTreeSet<String>>,
+    /// What this process found of WasmProviders.
+    found: watch::Receiver<Found>,
     _watch: Option<FolderWatch>,
 }
 
@@ -121,7 +120,8 @@ pub fn diagnostics(options: &Options) -> Result<Diagnostics> {
     Ok(diagnostics)
 }
 
-/// Installs CRDs, starts controllers and bundled providers, and returns when all of them serve.
+/// Installs CRDs, starts controllers and bundled providers, and returns when all of them serve that can. What keeps one from it is logged,
+/// and a condition of its WasmProvider.
 pub async fn start(client: kube::Client, options: &Options, diagnostics: &Diagnostics) -> Result<Host> {
     let readiness = &diagnostics.readiness;
     let crds = Crds { crds: core_crds(options)?, conversions: options.conversions.clone(), providers: Vec::new() };
@@ -142,7 +142,9 @@ pub async fn start(client: kube::Client, options: &Options, diagnostics: &Diagno
     let keeping = crds.keep(installed.into_iter().flatten().collect(), client.clone(), host.shutdown.clone());
     host.keeping = Some(tokio::spawn(keeping));
     let serving = try_join_all(bundled.iter().map(async |descriptor| {
-        host.serving(&client, &descriptor.name).await?;
+        if let Err(why) = host.serving(&client, &descriptor.name).await? {
+            tracing::error!(provider = descriptor.name, why, "a bundled provider does not serve; the others do");
+        }
         crd_names(descriptor).for_each(|crd| readiness.served(&crd));
         readiness.served(&readiness::provider(&descriptor.name));
         anyhow::Ok(())
@@ -172,7 +174,7 @@ fn crd_names(descriptor: &Descriptor) -> impl Iterator<Item = String> {
 struct Controllers {
     manager: Manager,
     recordings: Recordings,
-    serving: watch::Receiver<BTreeSet<String>>,
+    found: watch::Receiver<Found>,
     watch: Option<FolderWatch>,
 }
 
@@ -183,8 +185,8 @@ impl Controllers {
             let (manager, shutdown) = (self.manager.clone(), shutdown.clone());
             async move { manager.run(shutdown).await }
         });
-        let Controllers { recordings, serving, watch, .. } = self;
-        Host { recordings, running, keeping: None, shutdown, serving, _watch: watch }
+        let Controllers { recordings, found, watch, .. } = self;
+        Host { recordings, running, keeping: None, shutdown, found, _watch: watch }
     }
 }
 
@@ -219,7 +221,7 @@ async fn controllers(
         .context("unable to start the thread that writes recordings")?;
     let calls = options.conversions.as_ref().map(|conversions| conversions.calls().clone()).unwrap_or_default();
     calls.register(&mut registry.lock());
-    let (serves, serving) = watch::channel(BTreeSet::new());
+    let (finds, found) = watch::channel(Found::new());
     let loader = Loader::new(LoaderDependencies {
         runtime,
         manager: manager.clone(),
@@ -234,35 +236,39 @@ async fn controllers(
         conversions: options.conversions.clone(),
         calls,
         swaps: SwapMetrics::register(&mut registry.lock()),
-        serving: serves,
+        found: finds,
     });
     manager.add(kind, Arc::new(loader), 4);
-    Ok(Controllers { manager, recordings, serving, watch: watch.ok() })
+    Ok(Controllers { manager, recordings, found, watch: watch.ok() })
 }
 
 impl Host {
-    /// Waits until a provider serves in this process and its WasmProvider is Ready. A status of an earlier process does
-    /// not suffice.
-    async fn serving(&self, client: &kube::Client, name: &str) -> Result<()> {
+    /// Waits until a provider serves in this process and its WasmProvider is Ready, or until it is plain why that will not be. A status of
+    /// an earlier process does not suffice.
+    async fn serving(&self, client: &kube::Client, name: &str) -> Result<Result<(), String>> {
         let gvk = GroupVersionKind::gvk(wasm_provider::GROUP, "v1alpha1", wasm_provider::KIND);
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk));
         let status = |object: &DynamicObject| serde_json::json!({"status": object.data.get("status")});
         let says_so = |object: Option<&DynamicObject>| {
             object.is_some_and(|object| capwasm_api::conditions::is_true(&status(object), "Ready"))
         };
-        let mut serves = self.serving.clone();
+        let mut found = self.found.clone();
         let waited = tokio::time::timeout(PROVIDERS_READY, async {
-            serves.wait_for(|serving| serving.contains(name)).await?;
-            anyhow::Ok(kube::runtime::wait::await_condition(api.clone(), name, says_so).await?)
+            let serves = found.wait_for(|found| found.contains_key(name)).await?.get(name).cloned();
+            if let Some(Err(why)) = serves {
+                return Ok(Err(why));
+            }
+            kube::runtime::wait::await_condition(api.clone(), name, says_so).await?;
+            anyhow::Ok(Ok(()))
         });
-        if let Ok(Ok(_)) = waited.await {
-            return Ok(());
+        if let Ok(Ok(found)) = waited.await {
+            return Ok(found);
         }
         let ready = api.get_opt(name).await?.and_then(|object| capwasm_api::conditions::get(&status(&object), "Ready"));
-        match ready {
-            Some(ready) => bail!("provider {name} does not serve: {}: {}", ready.reason, ready.message),
-            None => bail!("provider {name} does not serve, and nothing says why"),
-        }
+        Ok(Err(match ready {
+            Some(ready) => format!("{}: {}", ready.reason, ready.message),
+            None => "nothing says why".to_owned(),
+        }))
     }
 
     /// Waits for running passes, then stops.
@@ -290,7 +296,7 @@ async fn bundled(
         let file = format!("{name}.wasm");
         if !files.names()?.contains(&file) {
             bail!(
-                "provider {file} is not in {}: run `cargo xtask build`, or give --provider-dir",
+                "provider {file} is not in {}: run `cargo xtask build`, give --provider-dir, or choose others with --providers",
                 options.provider_dir.display()
             );
         }

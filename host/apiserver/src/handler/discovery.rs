@@ -16,6 +16,23 @@ pub(super) fn core_versions(advertised: &str) -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": advertised}]})
 }
 
+/// What may be asked for besides resources. Clients that only want to know whether a server answers ask for this.
+pub(super) fn paths(catalog: &Catalog) -> Value {
+    let mut paths: Vec<String> =
+        ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned).to_vec();
+    for (name, versions) in catalog.groups() {
+        let versions = versions.iter().map(|(version, _)| group_version::join(name, version));
+        if name.is_empty() {
+            paths.extend(versions.map(|version| format!("/api/{version}")));
+        } else {
+            paths.push(format!("/apis/{name}"));
+            paths.extend(versions.map(|version| format!("/apis/{version}")));
+        }
+    }
+    paths.sort();
+    json!({"paths": paths})
+}
+
 fn group_json(name: &str, versions: &[Version]) -> Value {
     let entry =
         |(version, _): &Version| json!({"groupVersion": group_version::join(name, version), "version": version});

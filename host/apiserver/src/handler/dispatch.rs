@@ -140,6 +140,7 @@ async fn route(registry: &Registry, call: Call) -> ApiResult<Reply> {
                 Ok(Reply { content_type: "text/plain; charset=utf-8", ..Reply::json(health(registry.store.damaged())) })
             }
         },
+        Route::Root => Ok(Reply::value(&discovery::paths(&registry.catalog()))),
         Route::Version => Ok(Reply::value(&version_info(&registry.config.git_version))),
         Route::CoreVersions => match negotiation::discovery(call.header(header::ACCEPT)) {
             DiscoveryForm::Legacy => Ok(Reply::value(&discovery::core_versions(&registry.config.advertised))),

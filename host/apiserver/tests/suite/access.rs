@@ -220,5 +220,11 @@ async fn the_administrators_kubeconfig_works() {
     let f = fixture(Way::Tls).await;
     let client = client_of(&f.tls.as_ref().unwrap().kubeconfig).await;
     assert_eq!(client.apiserver_version().await.unwrap().git_version, "v1.34.0");
+    // What upstream's cluster cache asks to see whether the server answers.
+    let root: serde_json::Value = client.request(http::Request::get("/").body(Vec::new()).unwrap()).await.unwrap();
+    let paths = root["paths"].as_array().unwrap();
+    for path in ["/api/v1", "/apis/coordination.k8s.io", "/apis/coordination.k8s.io/v1", "/livez", "/version"] {
+        assert!(paths.contains(&path.into()), "{path}: {root}");
+    }
     assert!(f.tls.unwrap().dir.path().exists());
 }

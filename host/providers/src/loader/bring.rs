@@ -244,7 +244,7 @@ impl Loader {
             conversions.serve(provider);
         }
         loaded.serving = Some(Serving { generation, terms: terms.clone() });
-        self.dependencies.serving.send_if_modified(|serving| serving.insert(name.to_owned()));
+        self.dependencies.found.send_if_modified(|found| found.insert(name.to_owned(), Ok(())) != Some(Ok(())));
         Ok(Ok(()))
     }
 

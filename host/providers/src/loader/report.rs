@@ -142,6 +142,12 @@ impl Report {
         }
     }
 
+    /// Why the wanted component will not serve unless somebody changes something.
+    pub(super) fn hopeless(&self) -> Option<String> {
+        let refusal = self.refusal.as_ref().filter(|refusal| refusal.lasting)?;
+        Some(format!("{}: {}", refusal.reason, refusal.message))
+    }
+
     /// The plan with status, events and operations.
     pub(super) fn plan(
         self,

@@ -146,7 +146,7 @@ mod tests {
             up_to_date: 3,
             selector: "a=b".into(),
         };
-        let status = write(
+        let mut status = write(
             Role::ControlPlane,
             Contract::V1Beta2,
             &object(),
@@ -155,6 +155,14 @@ mod tests {
         )
         .desired
         .unwrap();
+        let conditions = status["status"]["conditions"].take();
+        assert_eq!(
+            conditions.as_array().unwrap().len(),
+            1,
+            "what else it says of itself is the provider's: {conditions}"
+        );
+        assert_eq!(conditions[0]["type"], "Paused");
+        status["status"].as_object_mut().unwrap().remove("conditions");
         assert_eq!(
             status["status"],
             json!({"replicas": 3, "readyReplicas": 2, "availableReplicas": 1, "upToDateReplicas": 3, "selector": "a=b",

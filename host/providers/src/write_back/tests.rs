@@ -194,6 +194,21 @@ fn a_resumed_object_is_not_called_paused_any_more() {
     }
 }
 
+/// Who waits for `Paused=False` need not pause first; it costs no write of its own, and kinds of v1beta1 have no such condition.
+#[test]
+fn an_object_that_was_never_paused_says_so_with_its_next_status() {
+    let waiting = Ending::Waiting(Waiting { reason: "WaitingForMachine", message: "" });
+    let plan = |contract, object: &Value| {
+        plan_of(kind(Role::InfrastructureMachine), contract, object, waiting).desired.unwrap()
+    };
+    let mut first = plan(Contract::V1Beta2, &object());
+    assert!(conditions::is_false(&first, "Paused"));
+    assert_eq!(plan(Contract::V1Beta2, &first), first);
+    conditions::remove(&mut first, "Paused");
+    assert_eq!(plan(Contract::V1Beta2, &first), first, "nothing else is written");
+    assert!(conditions::get(&plan(Contract::V1Beta1, &object()), "Paused").is_none());
+}
+
 #[test]
 fn what_is_provisioned_stays_ready_while_it_waits() {
     let waiting = Ending::Waiting(Waiting { reason: "R", message: "" });

@@ -47,7 +47,8 @@ pub async fn start(
         std::fs::write(&to, &bytes).with_context(|| format!("unable to write {}", to.display()))?;
         let object = wasm_provider::bundled(descriptor, &file, &options.endpoints, told(descriptor)?, None)?;
         install::wasm_provider(client, &object).await?;
-        host.serving(client, &descriptor.name).await?;
+        let serves = host.serving(client, &descriptor.name).await?;
+        serves.map_err(|why| anyhow::anyhow!("provider {} does not serve: {why}", descriptor.name))?;
         started.push(descriptor.clone());
     }
     Ok(started)

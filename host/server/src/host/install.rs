@@ -81,9 +81,9 @@ async fn put(api: &Api<DynamicObject>, object: &Value) -> Result<bool> {
 
 fn marked(object: &Value) -> Value {
     let mut object = object.clone();
-    let digest = Sha256::digest(object.get("spec").map(Value::to_string).unwrap_or_default());
-    let digest = hex::encode(&digest[..8]);
     json::map(&mut object, &["metadata", "labels"]).insert(INSTALLED_BY.into(), "capwasm".into());
+    let digest = Sha256::digest(json!([object["metadata"]["labels"], object.get("spec")]).to_string());
+    let digest = hex::encode(&digest[..8]);
     json::map(&mut object, &["metadata", "annotations"]).insert(DIGEST.into(), digest.into());
     object
 }

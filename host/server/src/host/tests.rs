@@ -28,7 +28,7 @@ async fn providers(world: &World, conversions: Option<Arc<Conversions>>) -> Host
         .await
         .unwrap()
         .run();
-    host.serving(&world.client, "fixture").await.unwrap();
+    host.serving(&world.client, "fixture").await.unwrap().unwrap();
     host
 }
 
